@@ -1,0 +1,35 @@
+"""The `densecore` command. Each subcommand is a module with `add_arguments(parser)` and `main(args) -> int`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+# command -> (module, one-line help); modules are imported only when their command runs, so `densecore --help` is fast
+# and the recording tools work where the compiled extension or an optional extra is missing
+COMMANDS: dict[str, tuple[str, str]] = {}
+
+
+def build_parser(command: str | None = None) -> argparse.ArgumentParser:
+    """The parser; only `command`'s module is imported to add its arguments."""
+    parser = argparse.ArgumentParser(prog="densecore", description="Apple Silicon's PyTorch bits, on any machine.")
+    commands = parser.add_subparsers(dest="command", metavar="command", required=True)
+    for name, (module, text) in COMMANDS.items():
+        sub = commands.add_parser(name, help=text, description=text)
+        if name == command:
+            importlib.import_module(module).add_arguments(sub)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one subcommand and returns its exit code."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    command = next((word for word in argv if not word.startswith("-")), None)
+    args = build_parser(command).parse_args(argv)
+    return importlib.import_module(COMMANDS[args.command][0]).main(args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
