@@ -1,0 +1,11 @@
+// The reference that kernels reproduce, as far as it decides bits. Mirrors torch_densecore/profile.py.
+#pragma once
+
+namespace densecore {
+
+struct Profile {
+  int threads = 4;  // intra-op threads of the reference: at::get_num_threads() on an M1..M4 base chip
+  int lanes = 4;    // Vectorized<float>::size(): 4 on NEON since torch 2.6, 8 before
+};
+
+}  // namespace densecore
