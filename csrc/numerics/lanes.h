@@ -68,12 +68,24 @@ DENSECORE_INLINE void store(lane_type<V>* p, V v) {
 // The first n lanes from memory, zero in the others.
 template <class V>
 DENSECORE_INLINE V load_partial(const lane_type<V>* p, int64_t n) {
+#if defined(__AVX512VL__)  // a mask, where memcpy of an unknown size would be a library call
+  [[maybe_unused]] const unsigned first = (1u << n) - 1;
+  if constexpr (sizeof(V) == 64 && lane_count<V> == 16) return bit_cast<V>(_mm512_maskz_loadu_epi32(first, p));
+  if constexpr (sizeof(V) == 32 && lane_count<V> == 8) return bit_cast<V>(_mm256_maskz_loadu_epi32(first, p));
+  if constexpr (sizeof(V) == 16 && lane_count<V> == 4) return bit_cast<V>(_mm_maskz_loadu_epi32(first, p));
+#endif
   V v = {};
   std::memcpy(&v, p, n * sizeof(lane_type<V>));
   return v;
 }
 template <class V>
 DENSECORE_INLINE void store_partial(lane_type<V>* p, V v, int64_t n) {
+#if defined(__AVX512VL__)
+  [[maybe_unused]] const unsigned first = (1u << n) - 1;
+  if constexpr (sizeof(V) == 64 && lane_count<V> == 16) return _mm512_mask_storeu_epi32(p, first, bit_cast<__m512i>(v));
+  if constexpr (sizeof(V) == 32 && lane_count<V> == 8) return _mm256_mask_storeu_epi32(p, first, bit_cast<__m256i>(v));
+  if constexpr (sizeof(V) == 16 && lane_count<V> == 4) return _mm_mask_storeu_epi32(p, first, bit_cast<__m128i>(v));
+#endif
   std::memcpy(p, &v, n * sizeof(lane_type<V>));
 }
 template <class V>
@@ -185,6 +197,8 @@ DENSECORE_INLINE V fnma(V a, V b, V c) {
   return fma(-a, b, c);
 }
 
+// The maskz forms below give the plain instructions; gcc 12's unmasked ones warn of an uninitialised operand.
+
 // ---- square root, rounding, conversions ----------------------------------------------------------------------------------
 
 template <class V>
@@ -192,7 +206,7 @@ template <class V>
 DENSECORE_INLINE V sqrt(V a) {
   [[maybe_unused]] constexpr bool single = sizeof(lane_type<V>) == 4;
 #if defined(__AVX512F__)
-  if constexpr (sizeof(V) == 64 && single) return bit_cast<V>(_mm512_sqrt_ps(bit_cast<__m512>(a)));
+  if constexpr (sizeof(V) == 64 && single) return bit_cast<V>(_mm512_maskz_sqrt_ps(0xffff, bit_cast<__m512>(a)));
 #endif
 #if defined(__AVX__)
   if constexpr (sizeof(V) == 32 && single) return bit_cast<V>(_mm256_sqrt_ps(bit_cast<__m256>(a)));
@@ -215,7 +229,7 @@ DENSECORE_INLINE V sqrt(V a) {
 template <int N>
 DENSECORE_INLINE F32<N> round_even_n(F32<N> a) {
 #if defined(__AVX512F__)
-  if constexpr (N == 16) return bit_cast<F32<N>>(_mm512_roundscale_ps(bit_cast<__m512>(a), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  if constexpr (N == 16) return bit_cast<F32<N>>(_mm512_maskz_roundscale_ps(0xffff, bit_cast<__m512>(a), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 #endif
 #if defined(__AVX2__)
   if constexpr (N == 8) return bit_cast<F32<N>>(_mm256_round_ps(bit_cast<__m256>(a), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
@@ -279,6 +293,17 @@ DENSECORE_INLINE mask_type<V> is_nan(V a) {
 }
 template <class I>
 DENSECORE_INLINE bool any(I mask) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(I) == 64) return _mm512_test_epi32_mask(bit_cast<__m512i>(mask), bit_cast<__m512i>(mask)) != 0;
+#endif
+#if defined(__AVX__)
+  if constexpr (sizeof(I) == 32) return _mm256_movemask_ps(bit_cast<__m256>(mask)) != 0;
+#endif
+#if DENSECORE_X86
+  if constexpr (sizeof(I) == 16) return _mm_movemask_ps(bit_cast<__m128>(mask)) != 0;
+#elif defined(__aarch64__)
+  if constexpr (sizeof(I) == 16) return vmaxvq_u32(bit_cast<uint32x4_t>(mask)) != 0;
+#endif
   lane_type<I> or_of_lanes = 0;
   for (int i = 0; i < lane_count<I>; ++i) or_of_lanes |= mask[i];
   return or_of_lanes != 0;
