@@ -55,6 +55,13 @@ inline constexpr int lane_count = sizeof(V) / sizeof(lane_type<V>);
 template <class V>
 using mask_type = std::decay_t<decltype(V{} < V{})>;
 
+template <class To, class From>
+DENSECORE_INLINE To bit_cast(From v) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  std::memcpy(&to, &v, sizeof(To));
+  return to;
+}
 template <class V>
 DENSECORE_INLINE V load(const lane_type<V>* p) {
   V v;
@@ -91,13 +98,6 @@ DENSECORE_INLINE void store_partial(lane_type<V>* p, V v, int64_t n) {
 template <class V>
 DENSECORE_INLINE V splat(lane_type<V> x) {
   return x - V{};
-}
-template <class To, class From>
-DENSECORE_INLINE To bit_cast(From v) {
-  static_assert(sizeof(To) == sizeof(From));
-  To to;
-  std::memcpy(&to, &v, sizeof(To));
-  return to;
 }
 // Lane i is a[i] where the mask is all ones, else b[i].
 template <class V>
