@@ -58,8 +58,8 @@ class Profile:
     system: str = _SYSTEM
     threads: int = 4
     lanes: int = 4
-    blas: dict[str, Any] = field(default_factory=lambda: model("blas", "accelerate"), hash=False)
-    libm: dict[str, Any] = field(default_factory=lambda: model("libm", "apple"), hash=False)
+    blas: dict[str, Any] = field(default_factory=lambda: model("blas", "accelerate"), hash=False, repr=False)
+    libm: dict[str, Any] = field(default_factory=lambda: model("libm", "apple"), hash=False, repr=False)
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"\d+\.\d+\.\d+", self.torch):

@@ -1,0 +1,211 @@
+"""Families of inputs: each turns a dtype into a list of cases at the sizes, strides and values where kernels branch.
+
+A case is a recipe, built only when it runs, so a sweep can be divided among processes and resumed by number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import product
+from typing import Any
+
+import torch
+
+from . import inputs
+from .compare import Call
+from .inputs import CHUNK_EDGES, LANE_EDGES, LAYOUTS, THREADS
+
+Case = Callable[[], Call]
+Family = Callable[["Sweep"], Iterator[Case]]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What a family is asked for. quick: only the most telling sizes. form: "" | "_" | "out" (the operator's variant)."""
+
+    op: str
+    dtype: torch.dtype
+    quick: bool = False
+    form: str = ""
+
+    def seed(self, *parts: object) -> int:
+        """A seed that depends on the operator and dtype."""
+        return inputs.seed_of(self.op, self.dtype, *parts)
+
+    @property
+    def edges(self) -> Sequence[int]:
+        """Sizes around vectors and unrolls."""
+        return (0, 1, 3, 4, 5, 8, 17, 33, 65) if self.quick else LANE_EDGES
+
+    @property
+    def chunks(self) -> list[tuple[int, int]]:
+        """Sizes and thread counts around parallel chunks."""
+        if self.quick:
+            return [(inputs.GRAIN + 1, 2), (2 * inputs.GRAIN + 1, 4), (4 * inputs.GRAIN + 3, 3)]
+        return list(product(CHUNK_EDGES, THREADS))
+
+    @property
+    def kinds(self) -> Sequence[str]:
+        """Kinds of values."""
+        return ("mixed", "wide") if self.quick else ("mixed", "wide", "bits", "special")
+
+
+def _call(sweep: Sweep, tensors: list[torch.Tensor], rest: Sequence[Any], kwargs: dict[str, Any], threads: int | None) -> Call:
+    """Arguments in the operator's order, with an output tensor for the out form."""
+    args = [*tensors, *rest]
+    if sweep.form == "out":
+        kwargs = {**kwargs, "out": torch.empty_like(tensors[0], dtype=_promoted(tensors), memory_format=torch.contiguous_format)}
+        broadcast = torch.broadcast_shapes(*(t.shape for t in tensors))
+        kwargs["out"].resize_(broadcast)
+    return Call(tuple(args), kwargs, threads)
+
+
+def _promoted(tensors: list[torch.Tensor]) -> torch.dtype:
+    dtype = tensors[0].dtype
+    for other in tensors[1:]:
+        dtype = torch.promote_types(dtype, other.dtype)
+    return dtype
+
+
+@dataclass(frozen=True)
+class Pointwise:
+    """Elementwise operators. operands: tensor arguments. rest: alternatives for the arguments after them.
+
+    domain: kind of values per operand, "" for all kinds.
+    """
+
+    operands: int = 1
+    rest: Sequence[tuple[Sequence[Any], dict[str, Any]]] = (((), {}),)
+    domain: str = ""
+    broadcast: bool = True
+
+    def __call__(self, sweep: Sweep) -> Iterator[Case]:
+        """Every edge size with every kind, layouts in one, two and three dimensions, chunks, broadcasting."""
+        kinds = (self.domain,) if self.domain else sweep.kinds
+        for rest in self.rest:
+            for size, kind in product(sweep.edges, kinds):
+                yield partial(self._build, sweep, [(size,)] * self.operands, kind, "contiguous", rest, None)
+            for shape, layout in product(((5, 7), (3, 4, 9), (33, 17)), LAYOUTS):
+                if layout != "expanded" or sweep.form != "_":
+                    yield partial(self._build, sweep, [shape] * self.operands, kinds[0], layout, rest, None)
+            for size, threads in sweep.chunks:
+                yield partial(self._build, sweep, [(size,)] * self.operands, kinds[0], "contiguous", rest, threads)
+            if self.operands > 1 and self.broadcast:
+                for shapes in (((7, 5), (5,)), ((4, 1, 6), (4, 3, 1)), ((9,), ()), ((300, 333), (333,))):
+                    if sweep.form != "_" or torch.broadcast_shapes(*shapes) == torch.Size(shapes[0]):
+                        more = [*shapes, *[shapes[0]] * (self.operands - 2)]
+                        yield partial(self._build, sweep, more, kinds[0], "contiguous", rest, None)
+
+    @staticmethod
+    def _build(
+        sweep: Sweep, shapes: list[tuple[int, ...]], kind: str, layout: str, rest: tuple[Any, dict[str, Any]], threads: int | None
+    ) -> Call:
+        seeds = (sweep.seed(shapes, kind, layout, index) for index in range(len(shapes)))
+        tensors = [inputs.tensor(s, sweep.dtype, seed, kind, layout) for s, seed in zip(shapes, seeds)]
+        return _call(sweep, tensors, rest[0], rest[1], threads)
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """Reductions. dims: how the operator takes dimensions: "none" (whole tensor), "int" or "list".
+
+    rest: alternatives for the arguments after dimension and keepdim.
+    """
+
+    dims: str = "list"
+    rest: Sequence[tuple[Sequence[Any], dict[str, Any]]] = (((), {}),)
+    keepdim: bool = True
+
+    def __call__(self, sweep: Sweep) -> Iterator[Case]:
+        """One-dimensional edges, rows and columns, three dimensions, strides, chunks."""
+        kinds = ("normal", "mixed") if sweep.quick else ("normal", "wide", "mixed")
+        cascade = () if sweep.quick else (500, 513, 1023, 1024, 1025, 4095, 4097)
+        for rest in self.rest:
+            for size, kind in product((*sweep.edges, *cascade), kinds):
+                yield from self._all_dims(sweep, (size,), kind, "contiguous", rest, None)
+            for shape in ((3, 5), (5, 64), (64, 5), (17, 33), (130, 9), (4, 3, 7), (2, 0, 3), (9, 260)):
+                yield from self._all_dims(sweep, shape, "normal", "contiguous", rest, None)
+            for shape, layout in product(((5, 7), (3, 4, 9), (33, 65)), LAYOUTS):
+                yield from self._all_dims(sweep, shape, "normal", layout, rest, None)
+            for size, threads in sweep.chunks:
+                yield from self._all_dims(sweep, (size,), "normal", "contiguous", rest, threads)
+                if size % 2:
+                    yield from self._all_dims(sweep, (size // 64, 65), "normal", "contiguous", rest, threads)
+
+    def _all_dims(
+        self, sweep: Sweep, shape: tuple[int, ...], kind: str, layout: str, rest: tuple[Any, dict[str, Any]], threads: int | None
+    ) -> Iterator[Case]:
+        for dim in self._choices(len(shape)):
+            yield partial(self._build, sweep, shape, kind, layout, dim, rest, threads)
+
+    def _choices(self, rank: int) -> list[tuple[Any, ...]]:
+        if self.dims == "none":
+            return [()]
+        single = [(d if self.dims == "int" else [d],) for d in range(rank)]
+        if self.dims == "list" and rank > 1:
+            single.append((list(range(rank)),))
+        return [(*choice, d % 2 == 1) for d, choice in enumerate(single)] if self.keepdim else single
+
+    @staticmethod
+    def _build(
+        sweep: Sweep, shape: tuple[int, ...], kind: str, layout: str, dim: tuple[Any, ...], rest: tuple[Any, dict[str, Any]],
+        threads: int | None,
+    ) -> Call:  # fmt: skip
+        x = inputs.tensor(shape, sweep.dtype, sweep.seed(shape, kind, layout), kind, layout)
+        return Call((x, *dim, *rest[0]), rest[1], threads)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Operators on rows and other shapes given by a builder: `build(make, shape)` returns args and kwargs.
+
+    `make(shape, kind, dtype=None)` gives a tensor.
+    """
+
+    build: Callable[[Callable[..., torch.Tensor], tuple[int, ...]], tuple[tuple[Any, ...], dict[str, Any]]]
+    shapes: Sequence[tuple[int, ...]]
+    quick: Sequence[tuple[int, ...]] = ()
+    threads: Sequence[int] = (4, 1, 3, 8)
+    layouts: Sequence[str] = ("contiguous", "transposed", "strided")
+
+    def __call__(self, sweep: Sweep) -> Iterator[Case]:
+        """Every shape with every layout and thread count."""
+        shapes = self.quick or self.shapes[:: max(1, len(self.shapes) // 8)] if sweep.quick else self.shapes
+        for shape, layout in product(shapes, self.layouts):
+            yield partial(self._build, sweep, shape, layout, None)
+        for shape, threads in product(shapes[-2:], self.threads):
+            yield partial(self._build, sweep, shape, "contiguous", threads)
+
+    def _build(self, sweep: Sweep, shape: tuple[int, ...], layout: str, threads: int | None) -> Call:
+        made = 0
+
+        def make(size: Sequence[int], kind: str = "normal", dtype: torch.dtype | None = None) -> torch.Tensor:
+            nonlocal made
+            made += 1
+            used = layout if made == 1 else "contiguous"
+            return inputs.tensor(size, dtype or sweep.dtype, sweep.seed(shape, layout, made), kind, used)
+
+        args, kwargs = self.build(make, shape)
+        return Call(args, kwargs, threads, seed=sweep.seed(shape) & 0x7FFFFFFF)
+
+
+@dataclass(frozen=True)
+class Exhaustive:
+    """Every bit pattern of a one-operand elementwise operator, in blocks of 2^20."""
+
+    rest: Sequence[Any] = ()
+    block: int = field(default=1 << 20)
+
+    def __call__(self, sweep: Sweep) -> Iterator[Case]:
+        """65536 patterns for 16-bit dtypes, 2^32 for 32-bit ones."""
+        bits = 8 * sweep.dtype.itemsize
+        if bits > 32:
+            raise ValueError(f"{sweep.op}: an exhaustive sweep of {sweep.dtype} has 2^{bits} inputs")
+        total = 1 << bits
+        for start in range(0, total, self.block):
+            yield partial(self._build, sweep, start, min(self.block, total - start))
+
+    def _build(self, sweep: Sweep, start: int, count: int) -> Call:
+        return _call(sweep, [inputs.every_pattern(sweep.dtype, start, count)], self.rest, {}, None)

@@ -1,0 +1,20 @@
+"""Layout of the context: the guest CPU's state while translated code runs, and the hooks it calls."""
+
+from __future__ import annotations
+
+X = 0  # x0..x30, then sp as number 31
+V = 256  # v0..v31, 16 bytes each
+FLAGS = 768  # n, z, c, v: one byte each
+FPCR = 772
+PC = 776  # target of the latest transfer of control
+TABLE = 784  # host address of the entry for guest address 0 in the table of compiled code
+DELTA = 792  # host address minus guest address
+RESOLVE = 800  # ptr (ctx*, i64 pc): compiles on first use
+STEP = 808  # i64 (ctx*, i64 pc): one instruction in the emulator
+STOP = 816  # set by a hook that failed: every frame returns
+EXCLUSIVE = 824  # address and value of the exclusive monitor
+SIZE = 1024
+
+LOW = 0x1_0000_0000  # guest code lies in [LOW, LOW + SPAN)
+SPAN = 0x5_2000_0000
+STOPPED = 1  # returned as pc by frames that are being left
