@@ -1,0 +1,193 @@
+// sgemm: the large product, packed and register-blocked. Every output is one accumulator, k ascending, each step fused; beta * D
+// is added last. Blocks of k continue the chain from memory, so blocking changes no bit.
+#include "gemm.h"
+
+#include "../parallel.h"
+#include "../scratch.h"
+#include "gemm_tile.h"
+#include "small.h"
+
+namespace densecore::DENSECORE_ISA {
+namespace gemm {
+namespace {
+
+constexpr int64_t kDepth = 1024;                // k per block
+constexpr int64_t kPanelFloats = 768 * 1024;    // packed panels of one block: 3 MiB, in the shared cache
+constexpr int64_t kTileFloats = 384 * 1024;     // packed tiles of one block
+constexpr int64_t kSerialProduct = 64 * 64 * 64;  // m * n * k up to which waking other threads costs more than it gains
+
+constexpr int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
+constexpr int64_t smaller(int64_t x, int64_t y) { return x < y ? x : y; }
+constexpr int64_t larger(int64_t x, int64_t y) { return x > y ? x : y; }
+
+// The output as the tile sees it: element (v, w) is data[v * v_stride + w * w_stride].
+struct Output {
+  float* data;
+  int64_t v_stride;
+  int64_t w_stride;
+  const float* addend;
+  int64_t addend_v;
+  int64_t addend_w;
+  float alpha;
+  float beta;
+
+  bool plain() const { return alpha == 1 && beta == 0; }
+};
+
+// Writes the first `columns` lanes of each of `rows` tile rows (kPanel apart).
+void write_tile(const Output& out, const float* tile, int64_t v, int64_t w, int64_t columns, int64_t rows) {
+  const Output o = out;
+  float* c = o.data + v * o.v_stride + w * o.w_stride;
+  const float* d = o.addend + v * o.addend_v + w * o.addend_w;
+  const bool add = o.beta != 0;
+  if (o.v_stride == 1 && (!add || o.addend_v == 1)) {
+    const Vector alpha = splat<Vector>(o.alpha), beta = splat<Vector>(o.beta);
+    for (int64_t r = 0; r < rows; ++r, c += o.w_stride, d += o.addend_w, tile += kPanel) {
+      int64_t i = 0;
+      for (; i + kWidth <= columns; i += kWidth) {
+        const Vector sum = load<Vector>(tile + i);
+        store(c + i, add ? fma(alpha, sum, beta * load<Vector>(d + i)) : alpha * sum);
+      }
+      for (; i < columns; ++i) c[i] = add ? fma(o.alpha, tile[i], o.beta * d[i]) : o.alpha * tile[i];
+    }
+    return;
+  }
+  for (int64_t i = 0; i < columns; ++i, c += o.v_stride, d += o.addend_v) {
+    for (int64_t r = 0; r < rows; ++r) {
+      const float sum = tile[r * kPanel + i];
+      c[r * o.w_stride] = add ? fma(o.alpha, sum, o.beta * d[r * o.addend_w]) : o.alpha * sum;
+    }
+  }
+}
+
+// A product with its sides named by their part in the tile: v is spread over lanes, w is broadcast.
+struct Product {
+  Side v_side;
+  Side w_side;
+  int64_t v_size;
+  int64_t w_size;
+  int64_t depth;
+  Output out;
+};
+
+// `size` split into `count` parts whose sizes differ by at most one: where part i begins.
+constexpr int64_t part_begin(int64_t size, int64_t count, int64_t i) { return size * i / count; }
+
+// Lanes past the edge get zeros: whatever lay there could be slow to multiply.
+void clear(float* out, int64_t count) { std::memset(out, 0, static_cast<size_t>(count) * sizeof(float)); }
+
+// One block of the product: a range of v and w, and a range of k.
+struct Block {
+  const Product& product;
+  int64_t v_begin, v_end, w_begin, w_end, k_begin, k_end;
+  float* panels;
+  float* tiles;
+  float* carry;  // sums of the k blocks before this one; unused if k is not split
+
+  int64_t depth() const { return k_end - k_begin; }
+  int64_t panel_count() const { return ceil_div(v_end - v_begin, kPanel); }
+  int64_t tile_count() const { return ceil_div(w_end - w_begin, kRows); }
+  int64_t tile_row(int64_t t) const { return w_begin + part_begin(w_end - w_begin, tile_count(), t); }
+  float* panel(int64_t p) const { return panels + p * kPanel * depth(); }
+  float* tile(int64_t t) const { return tiles + t * kRows * depth(); }
+  int64_t panel_columns(int64_t p) const { return smaller(kPanel, v_end - v_begin - p * kPanel); }
+
+  void pack_panel(int64_t p) const {
+    const int64_t v = v_begin + p * kPanel, columns = panel_columns(p);
+    const int64_t pitch = columns <= kWidth ? kWidth : kPanel;
+    const Side& side = product.v_side;
+    float* to = panel(p);
+    if (columns < pitch) clear(to, pitch * depth());
+    pack({side.at(v, k_begin), side.stride, side.along_k}, columns, depth(), pitch, to);
+  }
+  void pack_tile(int64_t t) const {
+    const int64_t row = tile_row(t), rows = tile_row(t + 1) - row;
+    const Side& side = product.w_side;
+    pack({side.at(row, k_begin), side.stride, side.along_k}, rows, depth(), rows, tile(t));
+  }
+  void compute(int64_t p, int64_t t) const {
+    const int64_t row = tile_row(t), rows = tile_row(t + 1) - row, columns = panel_columns(p), v = v_begin + p * kPanel;
+    TileFn* run = choose_tile(columns <= kWidth ? 1 : kVectors, static_cast<int>(rows));
+    const Output& out = product.out;
+    float* kept = carry + (p * tile_count() + t) * kRows * kPanel;
+    const float* in = k_begin == 0 ? nullptr : kept;
+    if (k_end < product.depth) return run(depth(), panel(p), tile(t), in, kPanel, kept, kPanel);
+    const bool whole = columns == kPanel || columns == kWidth;
+    if (whole && out.plain() && out.v_stride == 1) {
+      return run(depth(), panel(p), tile(t), in, kPanel, out.data + v + row * out.w_stride, out.w_stride);
+    }
+    alignas(64) float sums[kRows * kPanel];
+    run(depth(), panel(p), tile(t), in, kPanel, sums, kPanel);
+    write_tile(out, sums, v, row, columns, rows);
+  }
+};
+
+template <class F>
+void run(bool parallel, int64_t count, const F& body) {
+  if (parallel) return parallel_run(count, body);
+  for (int64_t i = 0; i < count; ++i) body(i);
+}
+
+void run_block(const Block& block, bool parallel, bool panels_are_packed) {
+  const int64_t panels = block.panel_count(), tiles = block.tile_count();
+  const int64_t first = panels_are_packed ? panels : 0;
+  run(parallel, panels + tiles - first, [&](int64_t i) {
+    if (first + i < panels) block.pack_panel(first + i);
+    else block.pack_tile(first + i - panels);
+  });
+  run(parallel, panels * tiles, [&](int64_t i) { block.compute(i / tiles, i % tiles); });
+}
+
+void multiply(const Product& product, bool parallel) {
+  const int64_t k_blocks = larger(1, ceil_div(product.depth, kDepth));
+  const int64_t depth = ceil_div(product.depth, k_blocks);
+  const int64_t v_limit = larger(1, kPanelFloats / (larger(depth, 1) * kPanel)) * kPanel;
+  const int64_t w_limit = larger(1, kTileFloats / (larger(depth, 1) * kRows)) * kRows;
+  const int64_t v_size = smaller(v_limit, product.v_size), w_size = smaller(w_limit, product.w_size);
+  const int64_t panel_floats = ceil_div(v_size, kPanel) * kPanel * depth;
+  const int64_t tile_floats = ceil_div(w_size, kRows) * kRows * depth;
+  const int64_t carry_floats = k_blocks == 1 ? 0 : ceil_div(v_size, kPanel) * kPanel * ceil_div(w_size, kRows) * kRows;
+  float* memory = thread_scratch(Scratch::kGemm, panel_floats + tile_floats + carry_floats);
+
+  for (int64_t v = 0; v < product.v_size; v += v_limit) {
+    for (int64_t w = 0; w < product.w_size; w += w_limit) {
+      for (int64_t b = 0; b < k_blocks; ++b) {
+        const Block block{product, v, smaller(v + v_limit, product.v_size), w, smaller(w + w_limit, product.w_size),
+                          part_begin(product.depth, k_blocks, b), part_begin(product.depth, k_blocks, b + 1),
+                          memory, memory + panel_floats, memory + panel_floats + tile_floats};
+        run_block(block, parallel, k_blocks == 1 && w > 0);
+      }
+    }
+  }
+}
+
+// What it costs to spread `v` over lanes and broadcast `w`: register tiles times cycles per step of k, plus for a transposed output
+// about half a cycle per element.
+double cost(int64_t v, int64_t w, int64_t depth, bool transposed_output) {
+  const double vectors = static_cast<double>(ceil_div(v, kWidth)), rows = static_cast<double>(larger(w, 4));
+  return vectors * rows * (static_cast<double>(depth) + (transposed_output ? kWidth / 2 : 0));
+}
+
+Product as_product(const GemmCall& call) {
+  const Side a{call.a, call.lda, call.transa != 'N'}, b{call.b, call.ldb, call.transb == 'N'};
+  if (cost(call.m, call.n, call.k, false) <= cost(call.n, call.m, call.k, true)) {
+    return {a, b, call.m, call.n, call.k, {call.c, 1, call.ldc, call.d, call.d_row, call.d_column, call.alpha, call.beta}};
+  }
+  return {b, a, call.n, call.m, call.k, {call.c, call.ldc, 1, call.d, call.d_column, call.d_row, call.alpha, call.beta}};
+}
+
+void run_gemm(const Profile& profile, const GemmCall& call, bool parallel) {
+  if (call.m == 0 || call.n == 0) return;
+  const int64_t product = call.m * call.n * call.k;
+  const BlasRule& rule = profile.blas->find(BlasRoutine::kGemm, call.transa, product);
+  if (is_chain(rule.order) && is_chain(rule.odd_last_column)) return multiply(as_product(call), parallel && product > kSerialProduct);
+  small_gemm(rule, call);
+}
+
+}  // namespace
+}  // namespace gemm
+
+void gemm_parallel(const Profile& profile, const GemmCall& call) { gemm::run_gemm(profile, call, true); }
+void gemm_serial(const Profile& profile, const GemmCall& call) { gemm::run_gemm(profile, call, false); }
+
+}  // namespace densecore::DENSECORE_ISA

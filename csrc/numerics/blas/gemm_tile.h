@@ -1,0 +1,170 @@
+// The register tile of the matrix product and the packing that feeds it.
+//
+// A tile is R rows of NV vectors. Each output is one accumulator; every step of k is one fused multiply-add, k ascending. The
+// vector side of the tile reads a panel of NV * kWidth values for each k, the other side R values that are broadcast.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "../lanes.h"
+
+namespace densecore::DENSECORE_ISA::gemm {
+
+using Vector = F32<kWidth>;
+
+inline constexpr int kVectors = 2;  // NV of a full panel
+// Rows of a full tile: accumulators (R * 2), two panel vectors and one broadcast fill 32 registers (16 on AVX2 and SSE2).
+#if defined(__AVX512F__)
+inline constexpr int kRows = 14;
+#elif defined(__aarch64__)
+inline constexpr int kRows = 12;
+#elif defined(__AVX2__)
+inline constexpr int kRows = 6;
+#else
+inline constexpr int kRows = 4;
+#endif
+inline constexpr int kPanel = kVectors * kWidth;
+
+// out = in + the chain over `depth` values of k, in registers; in == nullptr starts at zero. The rows of `in` and `out` are
+// in_stride and out_stride apart.
+using TileFn = void(int64_t depth, const float* panel, const float* rows, const float* in, int64_t in_stride, float* out,
+                    int64_t out_stride);
+
+template <int NV, int R>
+void tile(int64_t depth, const float* panel, const float* rows, const float* in, int64_t in_stride, float* out,
+          int64_t out_stride) {
+  Vector sum[R][NV];
+  if (in == nullptr) {
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+      for (int j = 0; j < NV; ++j) sum[r][j] = Vector{};
+    }
+  } else {
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+      for (int j = 0; j < NV; ++j) sum[r][j] = load<Vector>(in + r * in_stride + j * kWidth);
+    }
+  }
+  for (int64_t k = 0; k < depth; ++k) {
+    Vector value[NV];
+#pragma GCC unroll 4
+    for (int j = 0; j < NV; ++j) value[j] = load<Vector>(panel + j * kWidth);
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      const Vector row = splat<Vector>(rows[r]);
+#pragma GCC unroll 4
+      for (int j = 0; j < NV; ++j) sum[r][j] = fma(value[j], row, sum[r][j]);
+    }
+    panel += NV * kWidth;
+    rows += R;
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int j = 0; j < NV; ++j) store(out + r * out_stride + j * kWidth, sum[r][j]);
+  }
+}
+
+template <int NV, int... I>
+TileFn* choose_tile(int rows, std::integer_sequence<int, I...>) {
+  static constexpr TileFn* tiles[] = {&tile<NV, I + 1>...};
+  return tiles[rows - 1];
+}
+// The tile of `vectors` (1 or 2) by `rows` (1..kRows).
+inline TileFn* choose_tile(int vectors, int rows) {
+  constexpr auto all = std::make_integer_sequence<int, kRows>{};
+  return vectors == 1 ? choose_tile<1>(rows, all) : choose_tile<2>(rows, all);
+}
+
+// ---- packing -------------------------------------------------------------------------------------------------------------
+
+template <int... I>
+DENSECORE_INLINE auto interleave(F32<sizeof...(I)> a, F32<sizeof...(I)> b, bool high, std::integer_sequence<int, I...>) {
+  constexpr int n = sizeof...(I);
+  // Within each group of 4 lanes: a0 b0 a1 b1 (low) or a2 b2 a3 b3 (high).
+  return high ? __builtin_shufflevector(a, b, (I / 4 * 4 + I % 4 / 2 + 2 + I % 2 * n)...)
+              : __builtin_shufflevector(a, b, (I / 4 * 4 + I % 4 / 2 + I % 2 * n)...);
+}
+template <int... I>
+DENSECORE_INLINE auto halves(F32<sizeof...(I)> a, F32<sizeof...(I)> b, bool high, std::integer_sequence<int, I...>) {
+  constexpr int n = sizeof...(I);
+  // Within each group of 4 lanes: a0 a1 b0 b1 (low) or a2 a3 b2 b3 (high).
+  return high ? __builtin_shufflevector(a, b, (I / 4 * 4 + I % 2 + 2 + I % 4 / 2 * n)...)
+              : __builtin_shufflevector(a, b, (I / 4 * 4 + I % 2 + I % 4 / 2 * n)...);
+}
+
+// N lanes made of 4-float pieces, one at `first` and the others each `step` further.
+template <int N>
+DENSECORE_INLINE F32<N> gather_pieces(const float* first, int64_t step) {
+  if constexpr (N == 4) {
+    return load<F32<4>>(first);
+  } else {
+    return detail::join<F32<N>>(gather_pieces<N / 2>(first, step), gather_pieces<N / 2>(first + N / 8 * step, step));
+  }
+}
+
+// out[i] holds element k = i of kWidth rows that are `stride` apart.
+DENSECORE_INLINE void transpose_four(const float* rows, int64_t stride, Vector out[4]) {
+  constexpr auto lanes = std::make_integer_sequence<int, kWidth>{};
+  Vector piece[4];
+#pragma GCC unroll 4
+  for (int r = 0; r < 4; ++r) piece[r] = gather_pieces<kWidth>(rows + r * stride, 4 * stride);
+  const Vector low_01 = interleave(piece[0], piece[1], false, lanes), high_01 = interleave(piece[0], piece[1], true, lanes);
+  const Vector low_23 = interleave(piece[2], piece[3], false, lanes), high_23 = interleave(piece[2], piece[3], true, lanes);
+  out[0] = halves(low_01, low_23, false, lanes);
+  out[1] = halves(low_01, low_23, true, lanes);
+  out[2] = halves(high_01, high_23, false, lanes);
+  out[3] = halves(high_01, high_23, true, lanes);
+}
+
+// One side of the product: element (row, k) is data[row * stride + k] if along_k, else data[k * stride + row].
+struct Side {
+  const float* data;
+  int64_t stride;
+  bool along_k;
+  const float* at(int64_t row, int64_t k) const { return data + (along_k ? row * stride + k : k * stride + row); }
+};
+
+// out[k * pitch + row] = element (row, k) for all rows and depth values of k.
+inline void pack_scalar(Side side, int64_t rows, int64_t depth, int64_t pitch, float* out) {
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t k = 0; k < depth; ++k) out[k * pitch + row] = *side.at(row, k);
+  }
+}
+
+inline void pack_across(Side side, int64_t rows, int64_t depth, int64_t pitch, float* out) {
+  for (int64_t k = 0; k < depth; ++k) {
+    const float* from = side.at(0, k);
+    float* to = out + k * pitch;
+    int64_t row = 0;
+    for (; row + kWidth <= rows; row += kWidth) store(to + row, load<Vector>(from + row));
+    for (; row + 4 <= rows; row += 4) store(to + row, load<F32<4>>(from + row));
+    for (; row < rows; ++row) to[row] = from[row];
+  }
+}
+
+inline void pack_along(Side side, int64_t rows, int64_t depth, int64_t pitch, float* out) {
+  int64_t k = 0;
+  const int64_t whole = rows / kWidth * kWidth;
+  for (; k + 4 <= depth; k += 4) {
+    for (int64_t row = 0; row < whole; row += kWidth) {
+      Vector column[4];
+      transpose_four(side.at(row, k), side.stride, column);
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) store(out + (k + i) * pitch + row, column[i]);
+    }
+  }
+  pack_scalar({side.at(0, k), side.stride, true}, whole, depth - k, pitch, out + k * pitch);
+  pack_scalar({side.at(whole, 0), side.stride, true}, rows - whole, depth, pitch, out + whole);
+}
+
+// The rows of one panel or tile for `depth` values of k, `pitch` floats for each k; places after the last row are left alone.
+inline void pack(Side side, int64_t rows, int64_t depth, int64_t pitch, float* out) {
+  if (side.along_k) pack_along(side, rows, depth, pitch, out);
+  else pack_across(side, rows, depth, pitch, out);
+}
+
+}  // namespace densecore::DENSECORE_ISA::gemm

@@ -1,0 +1,95 @@
+// sgemv, sdot and the products below the switch to the matrix unit: dot products in the order that the rule table gives.
+#include "gemv.h"
+
+#include "../parallel.h"
+#include "ordered_dot.h"
+#include "small.h"
+
+namespace densecore::DENSECORE_ISA {
+namespace {
+
+constexpr int64_t kRowsPerTask = 64;
+
+float dot(SumOrder order, int64_t n, Strided x, Strided y) {
+  if (!is_four_by_four(order) || x.step != 1 || y.step != 1) return ordered_dot(order, n, x, y);
+  float out;
+  dot_four_by_four<1>(order.fused_tail, n, x.data, 0, y.data, &out);
+  return out;
+}
+
+// alpha * sum + beta * y; y is not read if beta is 0.
+float finish(float alpha, float sum, float beta, const float* y) { return beta == 0 ? alpha * sum : fma(alpha, sum, beta * *y); }
+
+// Outputs side by side: chain c takes k = c, c + A, ... of every output at once.
+template <int A>
+void sums_across(int64_t n, const float* a, int64_t lda, Strided x, int64_t rows, float* out) {
+  F32<kWidth> sum[A] = {};
+  int64_t k = 0;
+  const auto step = [&](int c) {
+    const float* column = a + (k + c) * lda;
+    const F32<kWidth> value = rows == kWidth ? load<F32<kWidth>>(column) : load_partial<F32<kWidth>>(column, rows);
+    sum[c] = fma(value, splat<F32<kWidth>>(x[k + c]), sum[c]);
+  };
+  for (; k + A <= n; k += A) {
+    for (int c = 0; c < A; ++c) step(c);
+  }
+  for (int c = 0; c < static_cast<int>(n - k); ++c) step(c);
+  for (int width = n < A ? 1 : A; width > 1; width /= 2) {
+    for (int c = 0; c < width / 2; ++c) sum[c] = sum[2 * c] + sum[2 * c + 1];
+  }
+  store_partial(out, sum[0], rows);
+}
+
+// out[0, rows): rows first .. first + rows of op(A) times x.
+void row_sums(SumOrder order, const GemvCall& call, int64_t first, int64_t rows, float* out) {
+  const bool along_k = call.trans != 'N';
+  const int64_t n = along_k ? call.m : call.n;
+  const float* a = call.a + first * (along_k ? call.lda : 1);
+  const Strided x{call.x, call.incx};
+  int64_t i = 0;
+  if (along_k && is_four_by_four(order) && call.incx == 1) {
+    for (; i + 4 <= rows; i += 4) dot_four_by_four<4>(order.fused_tail, n, a + i * call.lda, call.lda, call.x, out + i);
+  } else if (!along_k && order.lanes == 1 && order.accumulators <= 2) {
+    for (; i < rows; i += kWidth) {
+      const int64_t count = rows - i < kWidth ? rows - i : kWidth;
+      if (order.accumulators == 1) sums_across<1>(n, a + i, call.lda, x, count, out + i);
+      else sums_across<2>(n, a + i, call.lda, x, count, out + i);
+    }
+    return;
+  }
+  for (; i < rows; ++i) out[i] = dot(order, n, along_k ? Strided{a + i * call.lda, 1} : Strided{a + i, call.lda}, x);
+}
+
+}  // namespace
+
+void sgemv(const Profile& profile, const GemvCall& call) {
+  const SumOrder order = profile.blas->find(BlasRoutine::kGemv, call.trans, call.m * call.n).order;
+  const int64_t rows = call.trans == 'N' ? call.m : call.n;
+  parallel_run((rows + kRowsPerTask - 1) / kRowsPerTask, [&](int64_t task) {
+    const int64_t first = task * kRowsPerTask, count = rows - first < kRowsPerTask ? rows - first : kRowsPerTask;
+    float sums[kRowsPerTask];
+    row_sums(order, call, first, count, sums);
+    for (int64_t i = 0; i < count; ++i) {
+      float* y = call.y + (first + i) * call.incy;
+      *y = finish(call.alpha, sums[i], call.beta, y);
+    }
+  });
+}
+
+float sdot(const Profile& profile, int64_t n, const float* x, int64_t incx, const float* y, int64_t incy) {
+  return dot(profile.blas->find(BlasRoutine::kDot, '*', n).order, n, {x, incx}, {y, incy});
+}
+
+void small_gemm(const BlasRule& rule, const GemmCall& call) {
+  const int64_t a_row = call.transa == 'N' ? 1 : call.lda, a_k = call.transa == 'N' ? call.lda : 1;
+  const int64_t b_column = call.transb == 'N' ? call.ldb : 1, b_k = call.transb == 'N' ? 1 : call.ldb;
+  for (int64_t j = 0; j < call.n; ++j) {
+    const SumOrder order = j == call.n - 1 && call.n % 2 ? rule.odd_last_column : rule.order;
+    for (int64_t i = 0; i < call.m; ++i) {
+      const float sum = dot(order, call.k, {call.a + i * a_row, a_k}, {call.b + j * b_column, b_k});
+      call.c[i + j * call.ldc] = finish(call.alpha, sum, call.beta, call.d + i * call.d_row + j * call.d_column);
+    }
+  }
+}
+
+}  // namespace densecore::DENSECORE_ISA
