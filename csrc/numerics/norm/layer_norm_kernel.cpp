@@ -83,12 +83,11 @@ const auto kAdd = [](RowVector a, RowVector b) { return a + b; };
 // Sums of dy * x * gamma and of dy * gamma over each row of the batch.
 DENSECORE_INLINE void gradient_sums(const Rows& dy, const Rows& x, const float* gamma, int64_t n, float* ds, float* db) {
   if (gamma == nullptr) {
-    reduce_rows(n, [&](int u, auto w) { return dy.read(u, w) * x.read(u, w); }, kAdd, ds);
-    return reduce_rows(n, [&](int u, auto w) { return dy.read(u, w); }, kAdd, db);
+    reduce_rows(n, [&](int r, auto w) { return w.load(dy[r]) * w.load(x[r]); }, kAdd, ds);
+    return reduce_rows(n, [&](int r, auto w) { return w.load(dy[r]); }, kAdd, db);
   }
-  const SharedRow weight{gamma};
-  reduce_rows(n, [&](int u, auto w) { return dy.read(u, w) * x.read(u, w) * weight.read(u, w); }, kAdd, ds);
-  reduce_rows(n, [&](int u, auto w) { return dy.read(u, w) * weight.read(u, w); }, kAdd, db);
+  reduce_rows(n, [&](int r, auto w) { return w.load(dy[r]) * w.load(x[r]) * w.load(gamma); }, kAdd, ds);
+  reduce_rows(n, [&](int r, auto w) { return w.load(dy[r]) * w.load(gamma); }, kAdd, db);
 }
 
 DENSECORE_INLINE void input_gradients(const float* dy, const float* x, RowStatistics s, const float* gamma, int64_t rows, int64_t n,

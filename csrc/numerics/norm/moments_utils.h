@@ -33,18 +33,16 @@ DENSECORE_INLINE void merge_moments(int64_t added, const Moments& part, int64_t&
   n = total;
 }
 
-// UpdateMomentsVec without its merge: `count` groups from column `begin`.
-DENSECORE_INLINE Moments chunk_moments(const Rows& x, int64_t begin, int64_t count) {
+// UpdateMomentsVec without its merge: the whole groups of columns [begin, end).
+DENSECORE_INLINE Moments chunk_moments(const Rows& x, int64_t begin, int64_t end) {
   Moments chunk = {};
-  for (int64_t j = 0; j < count; ++j) {
-    const RowVector weight = splat<RowVector>(1.0f / static_cast<float>(j + 1));
-    each_row_vector([&](int u) {
-      const RowVector value = x.read(u, WholeGroup{begin + j * kGroup});
-      const RowVector delta = value - chunk.mean[u];
-      chunk.mean[u] = fma(weight, delta, chunk.mean[u]);
-      chunk.m2[u] = fma(delta, value - chunk.mean[u], chunk.m2[u]);
-    });
-  }
+  const auto value = [&](int r, auto where) { return where.load(x[r]); };
+  const auto step = [&](int u, RowVector v, int64_t group) {
+    const RowVector delta = v - chunk.mean[u];
+    chunk.mean[u] = fma(splat<RowVector>(1.0f / static_cast<float>(group + 1)), delta, chunk.mean[u]);
+    chunk.m2[u] = fma(delta, v - chunk.mean[u], chunk.m2[u]);
+  };
+  walk_groups(begin, end, value, step, [](int, RowVector, int64_t) {});
   return chunk;
 }
 
@@ -60,8 +58,8 @@ DENSECORE_INLINE Moments group_moments(const Rows& x, int64_t groups) {
     count[d] = 0;
   }
   for (int64_t i = 0; i < chunks; ++i) {
-    const int64_t size = i + 1 < chunks ? kMomentsChunk : groups - i * kMomentsChunk;
-    merge_moments(size, chunk_moments(x, i * kMomentsChunk * kGroup, size), count[0], level[0]);
+    const int64_t begin = i * kMomentsChunk, end = i + 1 < chunks ? begin + kMomentsChunk : groups;
+    merge_moments(end - begin, chunk_moments(x, begin * kGroup, end * kGroup), count[0], level[0]);
     int64_t position = i + 1;
     for (int d = 1; d < depth && position % 2 == 0; ++d, position /= 2) {
       merge_moments(count[d - 1], level[d - 1], count[d], level[d]);
@@ -84,7 +82,7 @@ DENSECORE_INLINE void rowwise_moments(const Rows& x, int64_t n, BatchVector& mea
   int64_t count = 0;
   for (int64_t j = groups * kGroup; j < n; ++j) {
     BatchVector value;
-    for (int r = 0; r < kRowBatch; ++r) value[r] = x.row[r][j];
+    for (int r = 0; r < kRowBatch; ++r) value[r] = x[r][j];
     const BatchVector delta = value - mean;
     mean = mean + delta / static_cast<float>(++count);
     m2 = fma(delta, value - mean, m2);

@@ -1,5 +1,5 @@
 // Rows side by side. The reference reduces a row on one vector of 4 lanes (Vectorized<float> on NEON), a chain of dependent
-// operations; here a host register holds that vector for kRowsPerVector rows, and kRowVectors registers run at once to hide the
+// operations. Here a host register holds that vector for kRowsPerVector rows, and kRowVectors registers run at once to hide the
 // latency. A row never sees another, so the batch cannot change a bit.
 #pragma once
 
@@ -12,6 +12,30 @@ inline constexpr int kRowsPerVector = kWidth / kGroup;
 inline constexpr int kRowVectors = 4;
 inline constexpr int kRowBatch = kRowsPerVector * kRowVectors;
 using RowVector = F32<kWidth>;
+
+// ---- columns of a row ----------------------------------------------------------------------------------------------------
+
+// A host register of columns, from `begin`.
+struct WholeVector {
+  int64_t begin;
+  DENSECORE_INLINE RowVector load(const float* row) const { return DENSECORE_ISA::load<RowVector>(row + begin); }
+  DENSECORE_INLINE void store(float* row, RowVector v) const { DENSECORE_ISA::store(row + begin, v); }
+};
+// Its first `count` lanes; the others are loaded as zeros and not stored.
+struct PartVector {
+  int64_t begin;
+  int64_t count;
+  DENSECORE_INLINE RowVector load(const float* row) const { return load_partial<RowVector>(row + begin, count); }
+  DENSECORE_INLINE void store(float* row, RowVector v) const { store_partial(row + begin, v, count); }
+};
+
+// body(where) for n columns, a host register at a time: for elementwise code, whose bits do not depend on the grouping.
+template <class Body>
+DENSECORE_INLINE void each_column_vector(int64_t n, Body body) {
+  int64_t j = 0;
+  for (; j + kWidth <= n; j += kWidth) body(WholeVector{j});
+  if (j < n) body(PartVector{j, n - j});
+}
 
 // ---- groups of 4 lanes ---------------------------------------------------------------------------------------------------
 
@@ -39,40 +63,27 @@ DENSECORE_INLINE mask_type<RowVector> first_of_group(int64_t n) {
   for (int i = 0; i < kWidth; ++i) lane[i] = i % kGroup;
   return lane < static_cast<int32_t>(n);
 }
-// The same 4 lanes in every group.
-DENSECORE_INLINE RowVector repeat_group(F32<4> v) {
-  if constexpr (kWidth == 4) return bit_cast<RowVector>(v);
-  if constexpr (kWidth == 8) return bit_cast<RowVector>(__builtin_shufflevector(v, v, 0, 1, 2, 3, 0, 1, 2, 3));
-  if constexpr (kWidth == 16) {
-    return bit_cast<RowVector>(__builtin_shufflevector(v, v, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3));
+// Group k of row r becomes group r of v[k].
+template <class V>
+DENSECORE_INLINE void transpose_groups(V (&v)[lane_count<V> / kGroup]) {
+  if constexpr (lane_count<V> == 8) {
+    const V first = __builtin_shufflevector(v[0], v[1], 0, 1, 2, 3, 8, 9, 10, 11);
+    v[1] = __builtin_shufflevector(v[0], v[1], 4, 5, 6, 7, 12, 13, 14, 15);
+    v[0] = first;
   }
-}
-// One group from each of kRowsPerVector sources.
-template <class Source>
-DENSECORE_INLINE RowVector collect_groups(Source source) {
-  if constexpr (kWidth == 4) return source(0);
-  if constexpr (kWidth == 8) {
-    return bit_cast<RowVector>(__builtin_shufflevector(source(0), source(1), 0, 1, 2, 3, 4, 5, 6, 7));
-  }
-  if constexpr (kWidth == 16) {
-    const auto low = __builtin_shufflevector(source(0), source(1), 0, 1, 2, 3, 4, 5, 6, 7);
-    const auto high = __builtin_shufflevector(source(2), source(3), 0, 1, 2, 3, 4, 5, 6, 7);
-    return bit_cast<RowVector>(__builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+  if constexpr (lane_count<V> == 16) {
+    const V low01 = __builtin_shufflevector(v[0], v[1], 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+    const V low23 = __builtin_shufflevector(v[2], v[3], 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+    const V high01 = __builtin_shufflevector(v[0], v[1], 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+    const V high23 = __builtin_shufflevector(v[2], v[3], 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+    v[0] = __builtin_shufflevector(low01, low23, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
+    v[1] = __builtin_shufflevector(low01, low23, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+    v[2] = __builtin_shufflevector(high01, high23, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
+    v[3] = __builtin_shufflevector(high01, high23, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
   }
 }
 
 // ---- a batch of rows -----------------------------------------------------------------------------------------------------
-
-// Where a group is read: columns [begin, begin + 4), or only the first `count` of them with zeros after.
-struct WholeGroup {
-  int64_t begin;
-  DENSECORE_INLINE F32<4> operator()(const float* row) const { return load<F32<4>>(row + begin); }
-};
-struct PartGroup {
-  int64_t begin;
-  int64_t count;
-  DENSECORE_INLINE F32<4> operator()(const float* row) const { return load_partial<F32<4>>(row + begin, count); }
-};
 
 // kRowBatch rows of one matrix. Of a shorter batch the last row is repeated; its extra results are dropped by the caller.
 struct Rows {
@@ -81,50 +92,67 @@ struct Rows {
   Rows(const float* first, int64_t stride, int64_t count) {
     for (int64_t r = 0; r < kRowBatch; ++r) row[r] = first + (r < count ? r : count - 1) * stride;
   }
-  // Register u: its rows' groups.
-  template <class Where>
-  DENSECORE_INLINE RowVector read(int u, Where where) const {
-    return collect_groups([&](int r) { return where(row[u * kRowsPerVector + r]); });
-  }
-};
-// One row for all, as a weight.
-struct SharedRow {
-  const float* row;
-  template <class Where>
-  DENSECORE_INLINE RowVector read(int, Where where) const {
-    return repeat_group(where(row));
-  }
+  const float* operator[](int r) const { return row[r]; }
 };
 
-template <int U = kRowVectors, class F>
+// f(u) for every register of the batch.
+template <class F>
 DENSECORE_INLINE void each_row_vector(F f) {
-#pragma GCC unroll 8
-  for (int u = 0; u < U; ++u) f(u);
+#pragma GCC unroll 4
+  for (int u = 0; u < kRowVectors; ++u) f(u);
 }
 
-// vec::reduce_all and map*_reduce_all (ATen/cpu/vec/functional_base.h) for a batch of rows of n > 0 elements. value(u, where) gives
-// register u's mapped groups; result[r] is row r's value: the groups combined in order, a last part group into its own lanes only,
-// then lane i with i + 2, then the two.
+// Row vectors [0, kRowsPerVector) of register u at `where`, transposed: v[k] holds group k of every row.
+template <class Where, class Value>
+DENSECORE_INLINE void load_groups(int u, Where where, Value value, RowVector (&v)[kRowsPerVector]) {
+#pragma GCC unroll 4
+  for (int r = 0; r < kRowsPerVector; ++r) v[r] = value(u * kRowsPerVector + r, where);
+  transpose_groups(v);
+}
+
+// step(u, groups) for every register and every whole group of n columns, in order; then rest(u, group, count) for a last part group
+// of `count` columns. value(r, where) gives row r's columns.
+template <class Value, class Step, class Rest>
+DENSECORE_INLINE void walk_groups(int64_t begin, int64_t n, Value value, Step step, Rest rest) {
+  int64_t j = begin;
+  for (; j + kWidth <= n; j += kWidth) {
+    each_row_vector([&](int u) {
+      RowVector v[kRowsPerVector];
+      load_groups(u, WholeVector{j}, value, v);
+#pragma GCC unroll 4
+      for (int k = 0; k < kRowsPerVector; ++k) step(u, v[k], (j - begin) / kGroup + k);
+    });
+  }
+  if (j == n) return;
+  each_row_vector([&](int u) {
+    RowVector v[kRowsPerVector];
+    load_groups(u, PartVector{j, n - j}, value, v);
+    const int whole = static_cast<int>((n - j) / kGroup);
+    for (int k = 0; k < whole; ++k) step(u, v[k], (j - begin) / kGroup + k);
+    if (n % kGroup) rest(u, v[whole], n % kGroup);
+  });
+}
+
+// vec::reduce_all and map*_reduce_all (ATen/cpu/vec/functional_base.h) for a batch of rows of n > 0 elements. value(r, where) gives
+// row r's mapped columns; result[r] is row r's value: the groups combined in order, a last part group into its own lanes only,
+// then lane i with i + 2, then the two. Rows shorter than a group combine their elements in order.
 template <class Value, class Combine>
 DENSECORE_INLINE void reduce_rows(int64_t n, Value value, Combine combine, float* result) {
-  RowVector acc[kRowVectors];
+  RowVector acc[kRowVectors] = {};
   if (n < kGroup) {
     each_row_vector([&](int u) {
-      const RowVector v = value(u, PartGroup{0, n});
-      acc[u] = v;
-      if (n > 1) acc[u] = combine(acc[u], swap_pairs(v));
-      if (n > 2) acc[u] = combine(acc[u], swap_halves(v));
+      RowVector v[kRowsPerVector];
+      load_groups(u, PartVector{0, n}, value, v);
+      acc[u] = v[0];
+      if (n > 1) acc[u] = combine(acc[u], swap_pairs(v[0]));
+      if (n > 2) acc[u] = combine(acc[u], swap_halves(v[0]));
     });
   } else {
-    each_row_vector([&](int u) { acc[u] = value(u, WholeGroup{0}); });
-    int64_t j = kGroup;
-    for (; j + kGroup <= n; j += kGroup) {
-      each_row_vector([&](int u) { acc[u] = combine(acc[u], value(u, WholeGroup{j})); });
-    }
-    if (j < n) {
-      const auto present = first_of_group(n - j);
-      each_row_vector([&](int u) { acc[u] = select(present, combine(acc[u], value(u, PartGroup{j, n - j})), acc[u]); });
-    }
+    const auto step = [&](int u, RowVector v, int64_t group) { acc[u] = group == 0 ? v : combine(acc[u], v); };
+    const auto rest = [&](int u, RowVector v, int64_t count) {
+      acc[u] = select(first_of_group(count), combine(acc[u], v), acc[u]);
+    };
+    walk_groups(0, n, value, step, rest);
     each_row_vector([&](int u) {
       acc[u] = combine(acc[u], swap_halves(acc[u]));
       acc[u] = combine(acc[u], swap_pairs(acc[u]));
@@ -133,28 +161,6 @@ DENSECORE_INLINE void reduce_rows(int64_t n, Value value, Combine combine, float
   each_row_vector([&](int u) {
     for (int r = 0; r < kRowsPerVector; ++r) result[u * kRowsPerVector + r] = acc[u][r * kGroup];
   });
-}
-
-// ---- columns -------------------------------------------------------------------------------------------------------------
-
-struct WholeVector {
-  int64_t begin;
-  DENSECORE_INLINE RowVector load(const float* row) const { return DENSECORE_ISA::load<RowVector>(row + begin); }
-  DENSECORE_INLINE void store(float* row, RowVector v) const { DENSECORE_ISA::store(row + begin, v); }
-};
-struct PartVector {
-  int64_t begin;
-  int64_t count;
-  DENSECORE_INLINE RowVector load(const float* row) const { return load_partial<RowVector>(row + begin, count); }
-  DENSECORE_INLINE void store(float* row, RowVector v) const { store_partial(row + begin, v, count); }
-};
-
-// body(where) for n columns, a host register at a time: for elementwise code, whose bits do not depend on the grouping.
-template <class Body>
-DENSECORE_INLINE void each_column_vector(int64_t n, Body body) {
-  int64_t j = 0;
-  for (; j + kWidth <= n; j += kWidth) body(WholeVector{j});
-  if (j < n) body(PartVector{j, n - j});
 }
 
 }  // namespace densecore::DENSECORE_ISA
