@@ -13,6 +13,8 @@ RESOLVE = 800  # ptr (ctx*, i64 pc): compiles on first use
 STEP = 808  # i64 (ctx*, i64 pc): one instruction in the emulator
 STOP = 816  # set by a hook that failed: every frame returns
 EXCLUSIVE = 824  # address and value of the exclusive monitor
+HANDLER, HANDLER_DATA = 840, 848  # what a trap calls: void (ctx*, i64 pc, i32 size, data)
+HOOK = 856  # ptr (ctx*, i64 pc): runs the hooks of an address, returns its unit
 SIZE = 1024
 
 LOW = 0x1_0000_0000  # guest code lies in [LOW, LOW + SPAN)

@@ -46,7 +46,7 @@ class Node:
     synchronised: bool = False  # ends in an exchange
     ignored: int = 0  # changes that need not survive the exchange
     successors: list[int] = field(default_factory=list)  # guest addresses
-    followers: list["Node"] = field(default_factory=list)
+    followers: list[Node] = field(default_factory=list)
     dirty: int = 0  # may differ from the context at the end
     needed: int = 0  # must be valid at the start
 

@@ -1,0 +1,91 @@
+"""Compiled units on disk: one SQLite file per wheel, translator version and host CPU.
+
+SQLite gives atomic writes and lets processes share a file; every blob carries a checksum, since it will be executed.
+A cache that can't be used is left alone: the units are then compiled again in each process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import sys
+from pathlib import Path
+
+_SCHEMA = "CREATE TABLE IF NOT EXISTS units (entry INTEGER PRIMARY KEY, digest BLOB, code BLOB, emulated TEXT)"
+_TIMEOUT = 30.0
+_BATCH = 64
+
+Emulated = list[tuple[int, int, str]]
+
+
+def translator_version() -> str:
+    """Digest of the translator's sources."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        if path.name not in ("sweep.py", "cache.py"):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _digest(entry: int, code: bytes, emulated: str) -> bytes:
+    return hashlib.blake2b(entry.to_bytes(8, "little") + code + emulated.encode(), digest_size=16).digest()
+
+
+class UnitCache:
+    """Machine code by guest address."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._db: sqlite3.Connection | None = None
+        self._pending: list[tuple[int, bytes, bytes, str]] = []
+        if path is not None:
+            self._guard(self._open)
+
+    def _guard(self, action, *args):  # type: ignore[no-untyped-def]
+        try:
+            return action(*args)
+        except (sqlite3.Error, OSError) as error:
+            print(f"oracle: the translation cache {self.path} is not used: {error}", file=sys.stderr)
+            self._db = None
+            return None
+
+    def _open(self) -> None:
+        assert self.path is not None
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._db = sqlite3.connect(self.path, timeout=_TIMEOUT, isolation_level=None, check_same_thread=False)
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=NORMAL")
+        self._db.execute(_SCHEMA)
+
+    def get(self, entry: int) -> tuple[bytes, Emulated] | None:
+        """Code of a unit and its emulated instructions, or None."""
+        if self._db is None:
+            return None
+        row = self._guard(self._fetch, entry)
+        if row is None or _digest(entry, row[1], row[2]) != row[0]:
+            return None
+        return row[1], [tuple(item) for item in json.loads(row[2])]
+
+    def _fetch(self, entry: int) -> tuple[bytes, bytes, str] | None:
+        assert self._db is not None
+        return self._db.execute("SELECT digest, code, emulated FROM units WHERE entry = ?", (entry,)).fetchone()
+
+    def put(self, entry: int, code: bytes, emulated: Emulated) -> None:
+        """Keep a unit; written in batches and by `flush`."""
+        text = json.dumps(emulated)
+        self._pending.append((entry, _digest(entry, code, text), code, text))
+        if len(self._pending) >= _BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is pending, in one transaction."""
+        pending, self._pending = self._pending, []
+        if pending and self._db is not None:
+            self._guard(self._write, pending)
+
+    def _write(self, rows: list[tuple[int, bytes, bytes, str]]) -> None:
+        assert self._db is not None
+        self._db.execute("BEGIN IMMEDIATE")
+        self._db.executemany("INSERT OR REPLACE INTO units VALUES (?, ?, ?, ?)", rows)
+        self._db.execute("COMMIT")

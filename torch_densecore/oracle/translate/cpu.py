@@ -1,0 +1,294 @@
+"""The translated CPU: stands in for the emulator, runs guest code as host code and keeps the emulator for the rest."""
+
+from __future__ import annotations
+
+import atexit
+import bisect
+import ctypes
+import hashlib
+import mmap
+import time
+import weakref
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import unicorn
+from unicorn import arm64_const as arm
+
+from .. import memory as layout
+from . import context as ctx
+from . import runtime, unit
+from .cache import UnitCache, translator_version
+from .link import LinkError, compile_text, features
+
+if TYPE_CHECKING:
+    from ..machine import Machine
+
+_ARENA = 512 << 20
+_ALIGN = 64
+_RESOLVE = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64)
+_ENTER = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64)
+_WORD = 0xFFFFFFFFFFFFFFFF
+
+
+def _register_map() -> dict[int, tuple[int, int]]:
+    """Emulator register number to context offset and size."""
+    out = {getattr(arm, f"UC_ARM64_REG_X{i}"): (ctx.X + 8 * i, 8) for i in range(31)}
+    out[arm.UC_ARM64_REG_SP] = (ctx.X + 8 * 31, 8)
+    out[arm.UC_ARM64_REG_PC] = (ctx.PC, 8)
+    for bank, size in (("V", 16), ("Q", 16), ("D", 8), ("S", 4)):
+        out.update({getattr(arm, f"UC_ARM64_REG_{bank}{i}"): (ctx.V + 16 * i, size) for i in range(32)})
+    return out
+
+
+_REGISTERS = _register_map()
+_SYNCED = [getattr(arm, f"UC_ARM64_REG_X{i}") for i in range(31)] + [arm.UC_ARM64_REG_SP]
+_VECTORS = [getattr(arm, f"UC_ARM64_REG_V{i}") for i in range(32)]
+
+
+@dataclass
+class Statistics:
+    """What the translator did in this process."""
+
+    compiled: int = 0
+    loaded: int = 0  # from the cache
+    instructions: int = 0  # guest instructions compiled
+    seconds: float = 0.0  # compiling
+    emulated: dict[int, tuple[int, str]] = field(default_factory=dict)  # address: word, reason
+    steps: Counter[int] = field(default_factory=Counter)  # address: times executed by the emulator
+
+
+class TranslatedCpu:
+    """Has the emulator's interface, as far as the machine uses it.
+
+    While `translating` is false every request goes to the emulator.  Both work on the same guest memory, so one
+    machine can compare them.
+    """
+
+    def __init__(self, machine: Machine, cache: Path | None = None) -> None:
+        self.machine, self.emulator = machine, machine.uc
+        self.translating = False
+        self.statistics = Statistics()
+        self.flat = machine.memory.host_base == layout.LOW
+        self._hooks: dict[int, list[Callable[..., None]]] = {}
+        self._units: dict[int, int] = {}
+        self._starts: list[int] = []
+        self._space = _reserve(2 * ctx.SPAN, mmap.PROT_READ | mmap.PROT_WRITE)
+        self._table = self._space - 2 * ctx.LOW
+        self._arena = _reserve(_ARENA, mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+        self._top, self._arena_end = self._arena, self._arena + _ARENA
+        self._block = ctypes.create_string_buffer(ctx.SIZE + _ALIGN)
+        self.context = (ctypes.addressof(self._block) + _ALIGN - 1) // _ALIGN * _ALIGN
+        self._wire()
+        self._cache = UnitCache(cache)
+        reference = weakref.ref(self._cache)
+        atexit.register(lambda: (kept := reference()) is not None and kept.flush())
+
+    def _wire(self) -> None:
+        """Compile the runtime functions and put the addresses that units need into the context."""
+        self._callbacks = (_RESOLVE(self._on_resolve), _RESOLVE(self._on_step), _RESOLVE(self._on_hook))
+        resolve, step, hook = (ctypes.cast(callback, ctypes.c_void_p).value for callback in self._callbacks)
+        self._trap = self._place(compile_text(runtime.trap()))
+        self._stopped = self._place(compile_text(runtime.stopped()))
+        self._hooked = self._place(compile_text(runtime.hooked()))
+        self._enter = _ENTER(self._place(compile_text(runtime.enter())))
+        handler, data = self._trap_handler()
+        delta = self.machine.memory.host_base - layout.LOW
+        for offset, value in ((ctx.TABLE, self._table), (ctx.DELTA, delta), (ctx.RESOLVE, resolve), (ctx.STEP, step),
+                              (ctx.HOOK, hook), (ctx.HANDLER, handler), (ctx.HANDLER_DATA, data)):  # fmt: skip
+            self._set64(offset, value or 0)
+
+    def _trap_handler(self) -> tuple[int, int]:
+        """The machine's trap handler, reading and writing registers in the context."""
+        native = self.machine.native
+        if native is None:
+            return ctypes.cast(self.machine._callback, ctypes.c_void_p).value or 0, 0
+        block = self._native = type(native.runtime).from_buffer_copy(native.runtime)
+        block.reg_read = self._place(compile_text(runtime.register_access(write=False)))
+        block.reg_write = self._place(compile_text(runtime.register_access(write=True)))
+        block.x[:] = [ctx.X + 8 * i for i in range(len(block.x))]
+        for bank in (block.s, block.d, block.v):
+            bank[:] = [ctx.V + 16 * i for i in range(len(bank))]
+        return native.trap.value, ctypes.addressof(block)
+
+    # ---- the emulator's interface ---------------------------------------------------------------------
+
+    def reg_read(self, register: int) -> int:
+        """Value of a register."""
+        if not self.translating:
+            return self.emulator.reg_read(register)
+        offset, size = _REGISTERS[register]
+        return int.from_bytes(ctypes.string_at(self.context + offset, size), "little")
+
+    def reg_write(self, register: int, value: int) -> None:
+        """Write a register; a narrow vector register clears the rest."""
+        if not self.translating:
+            self.emulator.reg_write(register, value)
+            return
+        offset, size = _REGISTERS[register]
+        width = 16 if ctx.V <= offset < ctx.FLAGS else size
+        ctypes.memmove(self.context + offset, value.to_bytes(width, "little"), width)
+
+    def hook_add(self, kind: int, callback: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Hooks of single addresses work in both modes, others in the emulator alone."""
+        begin, end = kwargs.get("begin", 1), kwargs.get("end", 0)
+        if kind == unicorn.UC_HOOK_CODE and begin == end:
+            self._hooks.setdefault(begin, []).append(callback)
+        return self.emulator.hook_add(kind, callback, *args, **kwargs)
+
+    def mem_map_ptr(self, *args: Any) -> None:
+        """Map host memory into the emulator; translated code sees it anyway."""
+        self.emulator.mem_map_ptr(*args)
+
+    def emu_stop(self) -> None:
+        """Leave the running call."""
+        if self.translating:
+            self._set64(ctx.STOP, 1)
+        else:
+            self.emulator.emu_stop()
+
+    def emu_start(self, begin: int, until: int, timeout: int = 0, count: int = 0) -> None:
+        """Run from `begin` until control reaches `until`."""
+        if not self.translating or count:
+            self.emulator.emu_start(begin, until, timeout, count)
+            return
+        self._set64(ctx.STOP, 0)
+        self._set64(ctx.PC, self._enter(self.context, begin, until))
+        self._set64(ctx.STOP, 0)
+
+    # ---- callbacks from translated code ---------------------------------------------------------------
+
+    def _fail(self, error: BaseException) -> int:
+        self.machine.failure = error
+        self._set64(ctx.STOP, 1)
+        return self._stopped
+
+    def _on_resolve(self, _: int, pc: int) -> int:
+        try:
+            return self._resolve(pc)
+        except BaseException as error:  # carried across the compiled frames
+            return self._fail(error)
+
+    def _on_hook(self, _: int, pc: int) -> int:
+        try:
+            for callback in self._hooks[pc]:
+                callback(self, pc, 4, None)
+            return self._unit(pc)
+        except BaseException as error:
+            return self._fail(error)
+
+    def _on_step(self, _: int, pc: int) -> int:
+        try:
+            return self._step(pc)
+        except BaseException as error:
+            self._fail(error)
+            return ctx.STOPPED
+
+    def _step(self, pc: int) -> int:
+        """One instruction in the emulator, with the registers copied there and back."""
+        self.statistics.steps[pc] += 1
+        emulator = self.emulator
+        for register in (*_SYNCED, *_VECTORS):
+            emulator.reg_write(register, self.reg_read(register))
+        flags = ctypes.string_at(self.context + ctx.FLAGS, 4)
+        emulator.reg_write(arm.UC_ARM64_REG_NZCV, sum(flag << 31 - index for index, flag in enumerate(flags)))
+        emulator.emu_start(pc, 0, 0, 1)
+        for register in (*_SYNCED, *_VECTORS):
+            self.reg_write(register, emulator.reg_read(register))
+        word = emulator.reg_read(arm.UC_ARM64_REG_NZCV)
+        ctypes.memmove(self.context + ctx.FLAGS, bytes(word >> 31 - index & 1 for index in range(4)), 4)
+        return emulator.reg_read(arm.UC_ARM64_REG_PC)
+
+    # ---- units ----------------------------------------------------------------------------------------
+
+    def _resolve(self, pc: int) -> int:
+        """Host code of a guest address, entered in the table."""
+        if layout.TRAP_BASE <= pc < layout.TRAP_BASE + layout.TRAP_SIZE:
+            code = self._trap
+        elif pc in self._hooks:
+            code = self._hooked
+        else:
+            code = self._unit(pc)
+        ctypes.c_uint64.from_address(self._table + 2 * pc).value = code
+        return code
+
+    def _unit(self, pc: int) -> int:
+        if pc not in self._units:
+            low, high = self._extent(pc)
+            known = self._cache.get(pc)
+            if known is None:
+                known = self._compile(pc, low, high)
+            else:
+                self.statistics.loaded += 1
+            code, emulated = known
+            for at, word, reason in emulated:
+                self.statistics.emulated[at] = (word, reason)
+            self._units[pc] = self._place(code)
+        return self._units[pc]
+
+    def _compile(self, pc: int, low: int, high: int) -> tuple[bytes, list[tuple[int, int, str]]]:
+        start = time.perf_counter()
+        translated = unit.translate(pc, low, high, self.machine.memory.r32, self.flat)
+        code = compile_text(translated.text)
+        self.statistics.compiled += 1
+        self.statistics.instructions += translated.instructions
+        self.statistics.seconds += time.perf_counter() - start
+        self._cache.put(pc, code, translated.emulated)
+        return code, translated.emulated
+
+    def _extent(self, pc: int) -> tuple[int, int]:
+        """The function that contains an address."""
+        if layout.STUB_BASE <= pc < layout.STUB_BASE + layout.STUB_SIZE:
+            return layout.STUB_BASE, layout.STUB_BASE + layout.STUB_SIZE
+        for image in self.machine.images:
+            if image.base <= pc < image.base + image.vmsize:
+                break
+        else:
+            raise layout.GuestFault(f"call of {pc:#x}, which is not code (from {self.machine.describe(self.machine.x(30))})")
+        if not self._starts:
+            self._starts = self._function_starts()
+        index = bisect.bisect_right(self._starts, pc)
+        return self._starts[index - 1], self._starts[index]
+
+    def _function_starts(self) -> list[int]:
+        starts: set[int] = set()
+        for image in self.machine.images:
+            if not image.symbols:
+                image.read_symbols()
+            starts.update(image.symbols.values())
+            for section in image.sections:
+                starts.update((image.base + section.addr, image.base + section.addr + section.size))
+        return sorted(starts)
+
+    def _place(self, code: bytes) -> int:
+        at = self._top
+        if at + len(code) > self._arena_end:
+            raise MemoryError("the arena for translated code is full")
+        ctypes.memmove(at, code, len(code))
+        self._top = (at + len(code) + _ALIGN - 1) // _ALIGN * _ALIGN
+        return at
+
+    def _set64(self, offset: int, value: int) -> None:
+        ctypes.c_uint64.from_address(self.context + offset).value = value
+
+
+def _reserve(size: int, protection: int) -> int:
+    """Address of `size` bytes of lazily backed memory."""
+    flags = layout._MAP_PRIVATE | layout._MAP_ANONYMOUS | layout._MAP_NORESERVE
+    libc = layout._libc
+    got = libc.mmap(None, size, protection, flags, -1, 0)
+    if got in (None, layout._FAILED):
+        raise MemoryError(f"mmap of {size} bytes failed, errno {ctypes.get_errno()}")
+    return got
+
+
+def cache_name(wheel_digest: str, flat: bool) -> str:
+    """File name of the cache for a wheel on this host."""
+    host = hashlib.sha256(f"{features()}|{flat}".encode()).hexdigest()[:12]
+    return f"units-{wheel_digest[:16]}-{translator_version()}-{host}.sqlite"
+
+
+__all__ = ["LinkError", "Statistics", "TranslatedCpu", "cache_name"]

@@ -1,0 +1,131 @@
+"""Floating-point operations with the Arm manual's results (NaN sign and payload excepted), for scalars and vectors."""
+
+from __future__ import annotations
+
+from ..bits import ones
+from ..emit import Emitter, Value, element_of, fp_type, lanes_of, with_element
+
+SIZE = {"half": 16, "float": 32, "double": 64}
+_FRACTION = {"half": 10, "float": 23, "double": 52}
+ROUND = {"n": "roundeven", "m": "floor", "p": "ceil", "z": "trunc", "a": "round", "x": "roundeven", "i": "roundeven"}
+
+
+def as_int(e: Emitter, a: Value) -> Value:
+    """The bits of a floating-point value."""
+    return e.bits(a, with_element(a.ty, f"i{SIZE[element_of(a.ty)]}"))
+
+
+def fma(e: Emitter, a: Value, b: Value, c: Value) -> Value:
+    """a * b + c with one rounding."""
+    _no_half(a)
+    return e.intrinsic("fma", a, b, c)
+
+
+def _no_half(a: Value) -> None:
+    if element_of(a.ty) == "half":
+        raise NotImplementedError("half-precision arithmetic")
+
+
+def binary(e: Emitter, opcode: str, a: Value, b: Value) -> Value:
+    """fadd, fsub, fmul or fdiv."""
+    _no_half(a)
+    return e.op(opcode, a, b)
+
+
+def maximum(e: Emitter, a: Value, b: Value, smallest: bool) -> Value:
+    """FMAX, FMIN: NaN if either is NaN; +0 is greater than -0."""
+    _no_half(a)
+    return e.intrinsic("minimum" if smallest else "maximum", a, b)
+
+
+def maximum_number(e: Emitter, a: Value, b: Value, smallest: bool) -> Value:
+    """FMAXNM, FMINNM: the number if one operand is a quiet NaN; a signaling NaN gives NaN."""
+    both = maximum(e, a, b, smallest)
+    a_quiet, b_quiet = _quiet_nan(e, a), _quiet_nan(e, b)
+    false = e.const(a_quiet.ty, 0)
+    a_number, b_number = e.fcmp("ord", a, a), e.fcmp("ord", b, b)
+    take_b = e.select(a_quiet, b_number, false)
+    take_a = e.select(b_quiet, a_number, false)
+    return e.select(take_b, b, e.select(take_a, a, both))
+
+
+def _quiet_nan(e: Emitter, a: Value) -> Value:
+    word = as_int(e, a)
+    element = element_of(a.ty)
+    size, fraction = SIZE[element], _FRACTION[element]
+    magnitude = e.op("and", word, e.const(word.ty, ones(size - 1)))
+    return e.icmp("uge", magnitude, e.const(word.ty, (ones(size - 1 - fraction) << fraction) | 1 << fraction - 1))
+
+
+def absolute(e: Emitter, a: Value) -> Value:
+    """Clear the sign."""
+    return e.intrinsic("fabs", a)
+
+
+def square_root(e: Emitter, a: Value) -> Value:
+    """Correctly rounded square root."""
+    _no_half(a)
+    return e.intrinsic("sqrt", a)
+
+
+def round_to_integral(e: Emitter, a: Value, mode: str) -> Value:
+    """FRINT*: `mode` is the last letter of the mnemonic (X and I follow the FPCR, which is round to nearest)."""
+    _no_half(a)
+    return e.intrinsic(ROUND[mode], a)
+
+
+def to_integer(e: Emitter, a: Value, ty: str, signed: bool, mode: str = "z", scale: int = 0) -> Value:
+    """Saturating conversion; NaN gives 0. `scale` counts fraction bits of the result."""
+    _no_half(a)
+    if scale:
+        a = e.op("fmul", a, power_of_two(e, a.ty, scale))
+    if mode != "z":
+        a = round_to_integral(e, a, mode)
+    name = f"llvm.fpto{'s' if signed else 'u'}i.sat.{_suffix(ty)}.{_suffix(a.ty)}"
+    return e.call(ty, name, a)
+
+
+def _suffix(ty: str) -> str:
+    lanes, element = lanes_of(ty), element_of(ty)
+    return (f"v{lanes}" if lanes else "") + {"half": "f16", "float": "f32", "double": "f64"}.get(element, element)
+
+
+def from_integer(e: Emitter, a: Value, ty: str, signed: bool, scale: int = 0) -> Value:
+    """Conversion with one rounding to nearest; `scale` counts fraction bits of the operand."""
+    if "half" in ty:
+        raise NotImplementedError("half-precision conversion")
+    result = e.cast("sitofp" if signed else "uitofp", a, ty)
+    return e.op("fmul", result, power_of_two(e, ty, -scale)) if scale else result
+
+
+def power_of_two(e: Emitter, ty: str, exponent: int) -> Value:
+    """Constant 2**exponent."""
+    fraction = _FRACTION[element_of(ty)]
+    bias = {"float": 127, "double": 1023}[element_of(ty)]
+    return e.fp_bits(ty, (exponent + bias) << fraction)
+
+
+def narrow_to_odd(e: Emitter, a: Value) -> Value:
+    """Double to single, rounding to odd: truncate, and set the last bit if anything was lost."""
+    lanes = lanes_of(a.ty)
+    nearest = e.cast("fptrunc", a, fp_type(32, lanes))
+    back = e.cast("fpext", nearest, a.ty)
+    word = as_int(e, nearest)
+    too_big = e.fcmp("ogt", absolute(e, back), absolute(e, a))
+    toward_zero = e.select(too_big, e.add(word, -1), word)
+    inexact = e.fcmp("one", back, a)
+    odd = e.op("or", toward_zero, e.const(word.ty, 1))
+    return e.bits(e.select(inexact, odd, toward_zero), nearest.ty)
+
+
+def convert(e: Emitter, a: Value, element: str) -> Value:
+    """FCVT between precisions."""
+    source = element_of(a.ty)
+    if source == element:
+        return a
+    ty = with_element(a.ty, element)
+    if source == "double" and element == "half":  # through single, rounded to odd: no double rounding
+        return e.cast("fptrunc", narrow_to_odd(e, a), ty)
+    if source == "half" and element == "double":
+        return e.cast("fpext", e.cast("fpext", a, with_element(a.ty, "float")), ty)
+    return e.cast("fpext" if SIZE[element] > SIZE[source] else "fptrunc", a, ty)

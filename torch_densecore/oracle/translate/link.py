@@ -1,0 +1,111 @@
+"""From IR text to position-independent machine code in one piece: LLVM passes, code generation, section layout.
+
+A unit refers to nothing outside itself except through the context, so after its own sections are joined the result
+can be stored and copied anywhere.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import lru_cache
+
+import llvmlite.binding as llvm
+
+_PC32, _PLT32, _GOTPCREL = 2, 4, 9
+_ALLOC = 2
+_NOBITS = 8
+_RELA = 4
+
+
+class LinkError(Exception):
+    """The object needs something that a unit may not have."""
+
+
+@lru_cache(maxsize=1)
+def target_machine() -> llvm.TargetMachine:
+    """Code generator for this host."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_triple("x86_64-unknown-linux-gnu")
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=features(), opt=2, reloc="pic", codemodel="small"
+    )
+
+
+@lru_cache(maxsize=1)
+def features() -> str:
+    """Feature string of this host."""
+    return llvm.get_host_cpu_features().flatten()
+
+
+def _optimise(module: llvm.ModuleRef) -> None:
+    machine = target_machine()
+    options = llvm.create_pipeline_tuning_options(speed_level=1)
+    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
+    builder = llvm.create_pass_builder(machine, options)
+    passes = llvm.create_new_function_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    passes.add_new_gvn_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_dead_code_elimination_pass()
+    for function in module.functions:
+        if not function.is_declaration:
+            passes.run(function, builder)
+
+
+def compile_text(text: str, optimise: bool = True) -> bytes:
+    """Machine code of a module with one defined function, which starts at offset 0."""
+    module = llvm.parse_assembly(text)
+    if optimise:
+        _optimise(module)
+    return join(target_machine().emit_object(module))
+
+
+def join(elf: bytes) -> bytes:
+    """Lay out the allocated sections of an ELF object, code first, and resolve the references between them."""
+    sections = _sections(elf)
+    order = sorted((s for s in sections if s["flags"] & _ALLOC and s["size"]), key=lambda s: s["name"] != b".text")
+    order = [s for s in order if s["name"] != b".eh_frame"]
+    image = bytearray()
+    for section in order:
+        if section["type"] == _NOBITS:
+            raise LinkError("writable data")
+        image += b"\xcc" * (-len(image) % max(section["align"], 16))
+        section["at"] = len(image)
+        image += elf[section["offset"] : section["offset"] + section["size"]]
+    for rela in sections:
+        if rela["type"] == _RELA and "at" in sections[rela["info"]]:
+            _relocate(elf, image, sections, rela)
+    return bytes(image)
+
+
+def _sections(elf: bytes) -> list[dict]:
+    table, count, names = struct.unpack_from("<Q", elf, 40)[0], *struct.unpack_from("<HH", elf, 60)
+    out = []
+    for index in range(count):
+        name, kind, flags, _, offset, size, link, info, align, _ = struct.unpack_from(
+            "<IIQQQQIIQQ", elf, table + 64 * index
+        )
+        out.append({"name": name, "type": kind, "flags": flags, "offset": offset, "size": size, "link": link,
+                    "info": info, "align": align})  # fmt: skip
+    strings = out[names]["offset"]
+    for section in out:
+        begin = strings + section["name"]
+        section["name"] = elf[begin : elf.index(b"\0", begin)]
+    return out
+
+
+def _relocate(elf: bytes, image: bytearray, sections: list[dict], rela: dict) -> None:
+    home, symbols = sections[rela["info"]]["at"], sections[rela["link"]]
+    for at in range(rela["offset"], rela["offset"] + rela["size"], 24):
+        offset, info, addend = struct.unpack_from("<QQq", elf, at)
+        name, _, _, index, value, _ = struct.unpack_from("<IBBHQQ", elf, symbols["offset"] + 24 * (info >> 32))
+        if index == 0 or index >= len(sections) or "at" not in sections[index]:
+            begin = sections[symbols["link"]]["offset"] + name
+            raise LinkError(f"external symbol {elf[begin : elf.index(0, begin)].decode()}")
+        if info & 0xFFFFFFFF not in (_PC32, _PLT32):
+            raise LinkError(f"relocation {info & 0xFFFFFFFF}")
+        place = home + offset
+        struct.pack_into("<i", image, place, sections[index]["at"] + value + addend - place)

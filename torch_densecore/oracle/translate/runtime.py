@@ -1,0 +1,79 @@
+"""The few functions around the units: the dispatch loop, traps, register access for host code."""
+
+from __future__ import annotations
+
+from . import context as ctx
+from .emit import Emitter, Value
+
+_CTX = "ptr %ctx"
+
+
+def _module(e: Emitter, signature: str) -> str:
+    lines = [line for line in e.lines if isinstance(line, str)]
+    notes = ['!0 = !{!"branch_weights", i32 1000, i32 1}', "!1 = !{}"]
+    return "\n".join([*e.declarations.values(), f"define {signature} nounwind {{", *lines, "}", *notes, ""])
+
+
+def _load(e: Emitter, ty: str, offset: int) -> Value:
+    return e.value(ty, f"load {ty}, ptr {e.context_pointer(offset)}")
+
+
+def enter() -> str:
+    """i64 (ctx*, pc, until): run units from `pc` until one continues at `until` or a hook stops the machine."""
+    e = Emitter(True, frozenset())
+    e.line("  br label %loop")
+    e.begin("loop")
+    e.line("  %pc = phi i64 [ %start, %0 ], [ %next, %again ]")
+    pc = Value("i64", "%pc")
+    e.line(f"  br {e.icmp('eq', pc, Value('i64', '%until'))}, label %done, label %go")
+    e.begin("go")
+    e.line(f"  br {e.icmp('ne', _load(e, 'i32', ctx.STOP), e.const('i32', 0))}, label %done, label %run")
+    e.begin("run")
+    e.line(f"  %next = call i64 {e.target(pc)}({_CTX})")
+    e.line("  br label %again")
+    e.begin("again")
+    e.line("  br label %loop")
+    e.begin("done")
+    e.line("  ret i64 %pc")
+    return _module(e, f"i64 @enter({_CTX}, i64 %start, i64 %until)").replace("[ %start, %0 ]", "[ %start, %begin ]").replace(
+        "nounwind {\n", "nounwind {\nbegin:\n"
+    )
+
+
+def trap() -> str:
+    """i64 (ctx*): run the hook of an import and return to the caller."""
+    e = Emitter(True, frozenset())
+    handler, data, pc = _load(e, "ptr", ctx.HANDLER), _load(e, "ptr", ctx.HANDLER_DATA), _load(e, "i64", ctx.PC)
+    e.line(f"  call void {handler.name}({_CTX}, {pc}, i32 4, {data})")
+    stopped = e.icmp("ne", _load(e, "i32", ctx.STOP), e.const("i32", 0))
+    back = _load(e, "i64", ctx.X + 8 * 30)
+    e.line(f"  ret {e.select(stopped, e.const('i64', ctx.STOPPED), back)}")
+    return _module(e, f"i64 @trap({_CTX})")
+
+
+def hooked() -> str:
+    """i64 (ctx*): run the hooks of an address, then its unit."""
+    e = Emitter(True, frozenset())
+    hook, pc = _load(e, "ptr", ctx.HOOK), _load(e, "i64", ctx.PC)
+    unit = e.value("ptr", f"call ptr {hook.name}({_CTX}, {pc})")
+    e.line(f"  {(result := '%result')} = musttail call i64 {unit.name}({_CTX})")
+    e.line(f"  ret i64 {result}")
+    return _module(e, f"i64 @hooked({_CTX})")
+
+
+def stopped() -> str:
+    """i64 (ctx*): leave every frame."""
+    return f"define i64 @stopped({_CTX}) nounwind {{\n  ret i64 {ctx.STOPPED}\n}}\n"
+
+
+def register_access(write: bool) -> str:
+    """i32 (ctx*, i32 offset, ptr value): the register interface of the emulator; registers are context offsets."""
+    name = "write" if write else "read"
+    source, target = ("%value", "%field") if write else ("%field", "%value")
+    body = []
+    for label, ty in (("word", "i64"), ("vector", "i128")):
+        body += [f"{label}:", f"  %{label}v = load {ty}, ptr {source}, align 1", f"  store {ty} %{label}v, ptr {target}, align 1", "  ret i32 0"]  # fmt: skip
+    return "\n".join([
+        f"define i32 @{name}({_CTX}, i32 %offset, ptr %value) nounwind {{", "  %field = getelementptr i8, ptr %ctx, i32 %offset",
+        f"  %small = icmp ult i32 %offset, {ctx.V}", "  br i1 %small, label %word, label %vector", *body, "}", "",
+    ])  # fmt: skip
