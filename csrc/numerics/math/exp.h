@@ -7,6 +7,7 @@
 
 #include "../lanes.h"
 #include "double_float.h"
+#include "groups.h"
 
 namespace densecore::DENSECORE_ISA {
 
@@ -48,6 +49,87 @@ DENSECORE_INLINE V exp_u10(V x) {
   return select(x > 100.0f, splat<V>(__builtin_inff()), u);
 }
 
+template <class V>
+DENSECORE_INLINE V exp2_u10(V x) {
+  const V n = round_even(x);
+  const V s = x - n;
+  V u = splat<V>(0.1535920892e-3f);
+  u = fma(u, s, splat<V>(0.1339262701e-2f));
+  u = fma(u, s, splat<V>(0.9618384764e-2f));
+  u = fma(u, s, splat<V>(0.5550347269e-1f));
+  u = fma(u, s, splat<V>(0.2402264476e+0f));
+  u = fma(u, s, splat<V>(0.6931471825e+0f));
+  u = scale_pow2(fma(u, s, splat<V>(1.0f)), to_int(n));
+  u = select(x >= 128.0f, splat<V>(__builtin_inff()), u);
+  return select(x < -150.0f, V{}, u);
+}
+
+// The multiple n of ln 2 nearest to x, and x - n ln 2.
+template <class V>
+struct ExpParts {
+  mask_type<V> n;
+  DoubleFloat<V> rest;
+};
+template <class V>
+DENSECORE_INLINE ExpParts<V> split_for_exp(DoubleFloat<V> x) {
+  using namespace exp_constants;
+  const mask_type<V> n = to_int_saturate(round_even(total(x) * kInvLn2));
+  const V wide_n = to_float(n);
+  return {n, add(add(x, wide_n * -kLn2Hi), wide_n * -kLn2Lo)};
+}
+
+// exp of a double-float as a double-float (SLEEF expk2f): tanh, sinh, cosh, expm1, erfc.
+template <class V>
+DENSECORE_INLINE DoubleFloat<V> exp_double_float(DoubleFloat<V> x) {
+  const auto [n, s] = split_for_exp(x);
+  V u = splat<V>(0.1980960224e-3f);
+  u = fma(u, s.hi, splat<V>(0.1394256484e-2f));
+  u = fma(u, s.hi, splat<V>(0.8333456703e-2f));
+  u = fma(u, s.hi, splat<V>(0.4166637361e-1f));
+  DoubleFloat<V> t = add(mul(s, u), splat<V>(0.166666659414234244790680580464e+0f));
+  t = add(mul(s, t), splat<V>(0.5f));
+  t = add(s, mul(square(s), t));
+  t = add_ordered(splat<V>(1.0f), t);
+  const mask_type<V> vanishes = x.hi < -104.0f;
+  return {select(vanishes, V{}, scale_pow2(t.hi, n)), select(vanishes, V{}, scale_pow2(t.lo, n))};
+}
+
+// x * 2^q for any q (SLEEF vldexp): four equal factors and a remaining one, each clamped to the exponent range.
+template <class V>
+DENSECORE_INLINE V scale_pow2_wide(V x, mask_type<V> q) {
+  mask_type<V> m = q >> 31;
+  m = (((m + q) >> 6) - m) << 4;
+  const mask_type<V> rest = q - (m << 2);
+  m += 127;
+  m = m > 0 ? m : 0 * m;
+  m = m > 255 ? 0 * m + 255 : m;
+  const V u = from_bits(m << 23);
+  return x * u * u * u * u * pow2(rest);
+}
+
+// exp of a double-float as a float (SLEEF expkf): pow.
+template <class V>
+DENSECORE_INLINE V exp_of_double_float(DoubleFloat<V> x) {
+  const ExpParts<V> parts = split_for_exp(x);
+  const DoubleFloat<V> s = normalize(parts.rest);
+  V u = splat<V>(0.00136324646882712841033936f);
+  u = fma(u, s.hi, splat<V>(0.00836596917361021041870117f));
+  u = fma(u, s.hi, splat<V>(0.0416710823774337768554688f));
+  u = fma(u, s.hi, splat<V>(0.166665524244308471679688f));
+  u = fma(u, s.hi, splat<V>(0.499999850988388061523438f));
+  DoubleFloat<V> t = add_ordered(s, mul(square(s), u));
+  t = add_ordered(splat<V>(1.0f), t);
+  return select(x.hi < -104.0f, V{}, scale_pow2_wide(total(t), parts.n));
+}
+
+template <class V>
+DENSECORE_INLINE V expm1_u10(V x) {
+  V y = total(add(exp_double_float(DoubleFloat<V>{x, V{}}), splat<V>(-1.0f)));
+  y = select(x > 88.72283172607421875f, splat<V>(__builtin_inff()), y);
+  y = select(x < -16.635532333438687426013570f, splat<V>(-1.0f), y);
+  return select(x == 0.0f, x, y);
+}
+
 // To the nearest integer, ties away from zero (FRINTA), for |x| < 2^23. The addend is the float below 0.5: a larger one would
 // carry 0.49999997 to 1.
 template <class V>
@@ -71,25 +153,7 @@ DENSECORE_INLINE V exp_u20_core(V x) {
   return fma(poly, power, power);
 }
 
-// All ones in every lane of a group of 4 lanes in which any lane of the mask is set.
-template <class I>
-DENSECORE_INLINE I spread_in_groups(I mask) {
-  if constexpr (lane_count<I> == 4) {
-    mask |= __builtin_shufflevector(mask, mask, 1, 0, 3, 2);
-    return mask | __builtin_shufflevector(mask, mask, 2, 3, 0, 1);
-  } else if constexpr (lane_count<I> == 8) {
-    mask |= __builtin_shufflevector(mask, mask, 1, 0, 3, 2, 5, 4, 7, 6);
-    return mask | __builtin_shufflevector(mask, mask, 2, 3, 0, 1, 6, 7, 4, 5);
-  } else {
-    static_assert(lane_count<I> == 16);
-    mask |= __builtin_shufflevector(mask, mask, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
-    return mask | __builtin_shufflevector(mask, mask, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
-  }
-}
-
-// Lanes are grouped by 4 from lane 0, as the reference's vectors: one lane with |x| > 87.3 sends its whole group to exp_u10,
-// which changes the bits of its neighbours. The caller loads a register where a group of the reference begins, and fills lanes
-// that the reference does not have with zeros.
+// Depends on the group of 4 lanes (groups.h): one lane with |x| > 87.3 sends its whole group to exp_u10.
 template <class V>
 DENSECORE_INLINE V exp_u20(V x) {
   const mask_type<V> special = abs(x) > 0x1.5d5e2ap+6f;

@@ -1,4 +1,4 @@
-// 2^(i/128) for i = 0..127, correctly rounded to binary64: the table of Apple's expf (see libm.h).
+// Written by generate_tables.py. 2^(i/128), correctly rounded to binary64: the table of Apple's expf (libm.h).
 #pragma once
 
 #include <cstdint>
