@@ -16,6 +16,8 @@ constexpr int64_t kPanelFloats = 768 * 1024;    // packed panels of one block: 3
 constexpr int64_t kTileFloats = 384 * 1024;     // packed tiles of one block
 constexpr int64_t kSerialProduct = 64 * 64 * 64;  // m * n * k up to which waking other threads costs more than it gains
 
+constexpr int64_t kTileRows = (kRows + kWidth - 1) / kWidth * kWidth;  // of a tile in memory, so that it can be turned in whole vectors
+
 constexpr int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
 constexpr int64_t smaller(int64_t x, int64_t y) { return x < y ? x : y; }
 constexpr int64_t larger(int64_t x, int64_t y) { return x > y ? x : y; }
@@ -34,28 +36,47 @@ struct Output {
   bool plain() const { return alpha == 1 && beta == 0; }
 };
 
-// Writes the first `columns` lanes of each of `rows` tile rows (kPanel apart).
-void write_tile(const Output& out, const float* tile, int64_t v, int64_t w, int64_t columns, int64_t rows) {
-  const Output o = out;
-  float* c = o.data + v * o.v_stride + w * o.w_stride;
-  const float* d = o.addend + v * o.addend_v + w * o.addend_w;
-  const bool add = o.beta != 0;
-  if (o.v_stride == 1 && (!add || o.addend_v == 1)) {
-    const Vector alpha = splat<Vector>(o.alpha), beta = splat<Vector>(o.beta);
-    for (int64_t r = 0; r < rows; ++r, c += o.w_stride, d += o.addend_w, tile += kPanel) {
-      int64_t i = 0;
-      for (; i + kWidth <= columns; i += kWidth) {
-        const Vector sum = load<Vector>(tile + i);
-        store(c + i, add ? fma(alpha, sum, beta * load<Vector>(d + i)) : alpha * sum);
-      }
-      for (; i < columns; ++i) c[i] = add ? fma(o.alpha, tile[i], o.beta * d[i]) : o.alpha * tile[i];
+// Writes `count` sums side by side; d is not read if beta is 0.
+DENSECORE_INLINE void write_row(const Output& out, const float* sums, float* c, const float* d, int64_t count) {
+  const bool add = out.beta != 0;
+  int64_t i = 0;
+  const auto write = [&]<class V>(V) {
+    const V alpha = splat<V>(out.alpha), beta = splat<V>(out.beta);
+    for (; i + lane_count<V> <= count; i += lane_count<V>) {
+      const V sum = load<V>(sums + i);
+      store(c + i, add ? fma(alpha, sum, beta * load<V>(d + i)) : alpha * sum);
     }
+  };
+  write(Vector{});
+  write(F32<4>{});
+  for (; i < count; ++i) c[i] = add ? fma(out.alpha, sums[i], out.beta * d[i]) : out.alpha * sums[i];
+}
+
+// Writes the first `columns` lanes of each of `rows` tile rows, which are kPanel apart.
+void write_tile(const Output& out, const float* tile, int64_t v, int64_t w, int64_t columns, int64_t rows) {
+  float* c = out.data + v * out.v_stride + w * out.w_stride;
+  const float* d = out.addend + v * out.addend_v + w * out.addend_w;
+  if (out.v_stride == 1 && (out.beta == 0 || out.addend_v == 1)) {
+    for (int64_t r = 0; r < rows; ++r) write_row(out, tile + r * kPanel, c + r * out.w_stride, d + r * out.addend_w, columns);
     return;
   }
-  for (int64_t i = 0; i < columns; ++i, c += o.v_stride, d += o.addend_v) {
+  if (out.w_stride == 1 && (out.beta == 0 || out.addend_w == 1)) {
+    alignas(64) float turned[kPanel * kTileRows];
+    for (int64_t i = 0; i < columns; i += 4) {
+      for (int64_t r = 0; r < rows; r += kWidth) {
+        Vector column[4];
+        transpose_four(tile + r * kPanel + i, kPanel, column);
+#pragma GCC unroll 4
+        for (int j = 0; j < 4; ++j) store(turned + (i + j) * kTileRows + r, column[j]);
+      }
+    }
+    for (int64_t i = 0; i < columns; ++i) write_row(out, turned + i * kTileRows, c + i * out.v_stride, d + i * out.addend_v, rows);
+    return;
+  }
+  for (int64_t i = 0; i < columns; ++i, c += out.v_stride, d += out.addend_v) {
     for (int64_t r = 0; r < rows; ++r) {
       const float sum = tile[r * kPanel + i];
-      c[r * o.w_stride] = add ? fma(o.alpha, sum, o.beta * d[r * o.addend_w]) : o.alpha * sum;
+      c[r * out.w_stride] = out.beta == 0 ? out.alpha * sum : fma(out.alpha, sum, out.beta * d[r * out.addend_w]);
     }
   }
 }
@@ -89,7 +110,7 @@ struct Block {
   int64_t tile_count() const { return ceil_div(w_end - w_begin, kRows); }
   int64_t tile_row(int64_t t) const { return w_begin + part_begin(w_end - w_begin, tile_count(), t); }
   float* panel(int64_t p) const { return panels + p * kPanel * depth(); }
-  float* tile(int64_t t) const { return tiles + t * kRows * depth(); }
+  float* tile(int64_t t) const { return tiles + t * (kRows * depth() + kWidth); }
   int64_t panel_columns(int64_t p) const { return smaller(kPanel, v_end - v_begin - p * kPanel); }
 
   void pack_panel(int64_t p) const {
@@ -98,12 +119,12 @@ struct Block {
     const Side& side = product.v_side;
     float* to = panel(p);
     if (columns < pitch) clear(to, pitch * depth());
-    pack({side.at(v, k_begin), side.stride, side.along_k}, columns, depth(), pitch, to);
+    pack({side.at(v, k_begin), side.stride, side.along_k}, columns, product.v_size - v, depth(), pitch, to);
   }
   void pack_tile(int64_t t) const {
     const int64_t row = tile_row(t), rows = tile_row(t + 1) - row;
     const Side& side = product.w_side;
-    pack({side.at(row, k_begin), side.stride, side.along_k}, rows, depth(), rows, tile(t));
+    pack({side.at(row, k_begin), side.stride, side.along_k}, rows, product.w_size - row, depth(), rows, tile(t));
   }
   void compute(int64_t p, int64_t t) const {
     const int64_t row = tile_row(t), rows = tile_row(t + 1) - row, columns = panel_columns(p), v = v_begin + p * kPanel;
@@ -116,7 +137,7 @@ struct Block {
     if (whole && out.plain() && out.v_stride == 1) {
       return run(depth(), panel(p), tile(t), in, kPanel, out.data + v + row * out.w_stride, out.w_stride);
     }
-    alignas(64) float sums[kRows * kPanel];
+    alignas(64) float sums[kTileRows * kPanel];
     run(depth(), panel(p), tile(t), in, kPanel, sums, kPanel);
     write_tile(out, sums, v, row, columns, rows);
   }
@@ -145,7 +166,7 @@ void multiply(const Product& product, bool parallel) {
   const int64_t w_limit = larger(1, kTileFloats / (larger(depth, 1) * kRows)) * kRows;
   const int64_t v_size = smaller(v_limit, product.v_size), w_size = smaller(w_limit, product.w_size);
   const int64_t panel_floats = ceil_div(v_size, kPanel) * kPanel * depth;
-  const int64_t tile_floats = ceil_div(w_size, kRows) * kRows * depth;
+  const int64_t tile_floats = ceil_div(w_size, kRows) * (kRows * depth + kWidth);
   const int64_t carry_floats = k_blocks == 1 ? 0 : ceil_div(v_size, kPanel) * kPanel * ceil_div(w_size, kRows) * kRows;
   float* memory = thread_scratch(Scratch::kGemm, panel_floats + tile_floats + carry_floats);
 

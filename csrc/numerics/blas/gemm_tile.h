@@ -96,13 +96,20 @@ DENSECORE_INLINE auto halves(F32<sizeof...(I)> a, F32<sizeof...(I)> b, bool high
               : __builtin_shufflevector(a, b, (I / 4 * 4 + I % 2 + I % 4 / 2 * n)...);
 }
 
-// N lanes made of 4-float pieces, one at `first` and the others each `step` further.
+template <int... I>
+DENSECORE_INLINE auto concatenate(F32<sizeof...(I) / 2> a, F32<sizeof...(I) / 2> b, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(a, b, I...);
+}
+
+// N lanes made of 4-float pieces, one at `first` and the others each `step` further. In registers: joined through memory, a wide
+// load would wait for the narrow stores before it.
 template <int N>
 DENSECORE_INLINE F32<N> gather_pieces(const float* first, int64_t step) {
   if constexpr (N == 4) {
     return load<F32<4>>(first);
   } else {
-    return detail::join<F32<N>>(gather_pieces<N / 2>(first, step), gather_pieces<N / 2>(first + N / 8 * step, step));
+    return concatenate(gather_pieces<N / 2>(first, step), gather_pieces<N / 2>(first + N / 8 * step, step),
+                       std::make_integer_sequence<int, N>{});
   }
 }
 
@@ -146,24 +153,29 @@ inline void pack_across(Side side, int64_t rows, int64_t depth, int64_t pitch, f
   }
 }
 
-inline void pack_along(Side side, int64_t rows, int64_t depth, int64_t pitch, float* out) {
+// Whole groups of kWidth rows are transposed in registers. The last group may reach past `rows`: if the rows there can be read, it
+// is transposed too, and what it writes too far is overwritten by later k (hence groups from last to first) or falls into the
+// kWidth floats of slack after the packed rows.
+inline void pack_along(Side side, int64_t rows, int64_t readable, int64_t depth, int64_t pitch, float* out) {
+  const bool overshoot = pitch == rows && (rows + kWidth - 1) / kWidth * kWidth <= readable;
+  const int64_t groups = (rows + (overshoot ? kWidth - 1 : 0)) / kWidth, done = groups * kWidth;
   int64_t k = 0;
-  const int64_t whole = rows / kWidth * kWidth;
   for (; k + 4 <= depth; k += 4) {
-    for (int64_t row = 0; row < whole; row += kWidth) {
+    for (int64_t row = done - kWidth; row >= 0; row -= kWidth) {
       Vector column[4];
       transpose_four(side.at(row, k), side.stride, column);
 #pragma GCC unroll 4
       for (int i = 0; i < 4; ++i) store(out + (k + i) * pitch + row, column[i]);
     }
   }
-  pack_scalar({side.at(0, k), side.stride, true}, whole, depth - k, pitch, out + k * pitch);
-  pack_scalar({side.at(whole, 0), side.stride, true}, rows - whole, depth, pitch, out + whole);
+  const int64_t packed = done < rows ? done : rows;
+  pack_scalar({side.at(0, k), side.stride, true}, packed, depth - k, pitch, out + k * pitch);
+  pack_scalar({side.at(packed, 0), side.stride, true}, rows - packed, depth, pitch, out + packed);
 }
 
-// The rows of one panel or tile for `depth` values of k, `pitch` floats for each k; places after the last row are left alone.
-inline void pack(Side side, int64_t rows, int64_t depth, int64_t pitch, float* out) {
-  if (side.along_k) pack_along(side, rows, depth, pitch, out);
+// The rows of one panel or tile for `depth` values of k, `pitch` floats for each k; `readable` rows exist from the first on.
+inline void pack(Side side, int64_t rows, int64_t readable, int64_t depth, int64_t pitch, float* out) {
+  if (side.along_k) pack_along(side, rows, readable, depth, pitch, out);
   else pack_across(side, rows, depth, pitch, out);
 }
 
