@@ -1,0 +1,78 @@
+// Registration of the kernels of csrc/aten.
+//
+//   at::Tensor mm(const at::Tensor& self, const at::Tensor& mat2) { ... }
+//   DENSECORE_OP("aten::mm", mm);
+//
+// at namespace scope. The signature is the one that torch registers CPU kernels with (plain integers for SymInt); another one is
+// refused when the module loads. The same kernel serves the device's dispatch key and, under emulate_cpu, the CPU key.
+#pragma once
+
+#include <ATen/core/boxing/KernelFunction.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/op_registration/infer_schema.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "aten/device_check.h"
+
+namespace densecore {
+
+struct OpKernel {
+  const char* name;  // "aten::add.Tensor"
+  c10::KernelFunction (*make)();
+  c10::impl::CppSignature signature;
+};
+
+// All kernels registered so far, in no particular order.
+const std::vector<OpKernel>& op_kernels();
+
+namespace detail {
+
+void add_op_kernel(OpKernel kernel);
+
+// fn behind the check for mixed devices.
+template <auto fn, class FnType = decltype(fn)>
+struct Checked;
+template <auto fn, class Return, class... Args>
+struct Checked<fn, Return (*)(Args...)> {
+  static inline const char* name = nullptr;
+
+  static Return call(Args... args) {
+    DeviceCheck check;
+    (check.see(args), ...);
+    if (C10_UNLIKELY(check.mixed()) && !may_mix_devices(name)) raise_mixed_devices(name);
+    return fn(std::forward<Args>(args)...);
+  }
+};
+
+template <auto fn>
+c10::KernelFunction make_kernel() {
+  return c10::KernelFunction::makeFromUnboxedFunction(TORCH_FN((&Checked<fn>::call)));
+}
+
+template <auto fn>
+struct Registrar {
+  explicit Registrar(const char* name) {
+    Checked<fn>::name = name;
+    add_op_kernel({name, &make_kernel<fn>, c10::impl::CppSignature::make<decltype(fn)>()});
+  }
+};
+
+}  // namespace detail
+
+#define DENSECORE_OP(name, fn) static const ::densecore::detail::Registrar<&fn> C10_CONCATENATE(densecore_op_, __COUNTER__)(name)
+
+// Puts the kernels on the device's key, and the host call on every other op that has a CPU kernel. Called once, when the module
+// loads.
+void register_device_kernels();
+
+// Puts our kernels of `names` on the CPU key, over torch's own, until restore_cpu_kernels(names).
+void emulate_on_cpu(const std::vector<std::string>& names);
+void restore_cpu_kernels(const std::vector<std::string>& names);
+
+// Every op of the device's key: its name and whether a kernel of ours serves it.
+std::vector<std::pair<std::string, bool>> device_ops();
+
+}  // namespace densecore

@@ -1,0 +1,61 @@
+// The Python module torch_densecore._C: plain functions, no tensors cross here.
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "aten/cpu_branches.h"
+#include "aten/op_policy.h"
+#include "aten/op_registration.h"
+#include "aten/parallel_runner.h"
+#include "aten/profile.h"
+#include "numerics/dispatch.h"
+#include "runtime/allocator.h"
+#include "runtime/hooks.h"
+
+namespace py = pybind11;
+
+namespace densecore {
+namespace {
+
+void bind_memory(py::module_& module) {
+  module.def("memory_allocated", [] { return memory_stats().allocated; });
+  module.def("max_memory_allocated", [] { return memory_stats().peak; });
+  module.def("allocation_count", [] { return memory_stats().allocations; });
+  module.def("reset_peak_memory", &reset_peak_memory);
+}
+
+void bind_policy(py::module_& module) {
+  module.def("uncertified_mode", [] { return uncertified_name(uncertified_mode()); });
+  module.def("set_uncertified_mode", [](const std::string& mode) { set_uncertified_mode(parse_uncertified(mode)); });
+  // Dtypes are ScalarType numbers, as bits of a mask.
+  module.def("set_exact", [](const std::string& op, DtypeMask dtypes) { policy_of(op).set_exact(dtypes); });
+  module.def("exact", [](const std::string& op) { return policy_of(op).exact(); });
+}
+
+void bind_ops(py::module_& module) {
+  module.def("device_ops", &device_ops);
+  module.def("emulate_on_cpu", &emulate_on_cpu);
+  module.def("restore_cpu_kernels", &restore_cpu_kernels);
+}
+
+void bind_profile(py::module_& module) {
+  module.def("profile_threads", [] { return current_profile().threads; });
+  module.def("profile_lanes", [] { return current_profile().lanes; });
+  module.def("set_profile", [](int threads, int lanes) { set_process_profile({.threads = threads, .lanes = lanes}); });
+  module.def("isa", [] { return isa_name(active_isa()); });
+  module.def("set_isa", [](const std::string& name) { set_isa(parse_isa(name.c_str())); });
+}
+
+}  // namespace
+}  // namespace densecore
+
+PYBIND11_MODULE(_C, module) {
+  densecore::register_hooks();
+  densecore::use_torch_threads();
+  densecore::register_device_kernels();
+  densecore::register_cpu_branches();
+  densecore::bind_memory(module);
+  densecore::bind_policy(module);
+  densecore::bind_ops(module);
+  densecore::bind_profile(module);
+}

@@ -1,0 +1,145 @@
+"""Builds the extension `torch_densecore._C`.
+
+csrc/numerics/<family>/*.cpp is compiled once per instruction-set level with that level's flags, everything else once. With ninja
+(`pip install ninja`) a rebuild compiles only what changed; without it every source is compiled again.
+
+MAX_JOBS limits the compiler processes. DENSECORE_SKIP="numerics/blas/*,aten/blas.cpp" leaves sources out (patterns below csrc/), for a
+quick build while they are being written; their ops are then served by the host.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import sysconfig
+from concurrent.futures import ThreadPoolExecutor
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import NamedTuple
+
+from setuptools import Extension, find_namespace_packages, setup
+from setuptools.command.build_ext import build_ext
+
+ROOT = Path(__file__).resolve().parent
+CSRC = ROOT / "csrc"
+MACOS = sys.platform == "darwin"
+X86_64 = platform.machine().lower() in ("x86_64", "amd64")
+
+# The same flags as csrc/numerics/CMakeLists.txt: a product that is not rounded is a different number, so contraction is off.
+NUMERICS_FLAGS = ["-O3", "-ffp-contract=off", "-fno-math-errno", "-Wno-psabi"]
+TORCH_FLAGS = ["-O2", "-ffp-contract=off"]
+ISA_FLAGS = {
+    "isa_default": [],
+    "isa_avx2": ["-mavx2", "-mfma", "-mf16c"],
+    "isa_avx512": "-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c -mprefer-vector-width=512".split(),
+}
+ISA_LEVELS = list(ISA_FLAGS) if X86_64 else ["isa_default"]
+# at::parallel_for is a template over OpenMP pragmas. Its runtime is the one that torch has loaded, so nothing is linked here.
+OPENMP_FLAGS = ["-Xpreprocessor", "-fopenmp"] if MACOS else ["-fopenmp"]
+
+
+class Unit(NamedTuple):
+    """One compilation: source, object and the flags that are its own."""
+
+    source: Path
+    object: Path
+    flags: list[str]
+
+
+def sources(pattern: str) -> list[Path]:
+    """The sources below csrc/ that match `pattern` and are not skipped."""
+    skipped = [word for word in os.environ.get("DENSECORE_SKIP", "").split(",") if word]
+    return sorted(
+        path for path in CSRC.glob(pattern) if not any(fnmatch(path.relative_to(CSRC).as_posix(), word) for word in skipped)
+    )
+
+
+def compilation_units(build_dir: Path, torch_flags: list[str]) -> list[Unit]:
+    """All units in link order: the default ISA level comes first, so its copies of shared inline functions are the ones kept."""
+
+    def unit(source: Path, flags: list[str], suffix: str = "") -> Unit:
+        name = source.relative_to(CSRC).with_suffix("").as_posix().replace("/", "-") + suffix + ".o"
+        return Unit(source, build_dir / name, flags)
+
+    units = [unit(source, NUMERICS_FLAGS) for source in sources("numerics/*.cpp")]
+    for level in ISA_LEVELS:
+        flags = [*NUMERICS_FLAGS, f"-DDENSECORE_ISA={level}", *ISA_FLAGS[level]]
+        units += [unit(source, flags, f"-{level}") for source in sources("numerics/*/**/*.cpp")]
+    for family in ("aten", "runtime"):
+        for source in sources(f"{family}/**/*.cpp"):
+            openmp = OPENMP_FLAGS if source.name == "parallel_runner.cpp" else []
+            units.append(unit(source, [*TORCH_FLAGS, *torch_flags, *openmp]))
+    return units
+
+
+def write_ninja(path: Path, compiler: str, common: list[str], units: list[Unit], link: list[str], target: Path) -> None:
+    """Writes a build.ninja for `units` and the shared library `target`."""
+
+    def escape(text: object) -> str:
+        return str(text).replace("$", "$$").replace(" ", "$ ").replace(":", "$:")
+
+    lines = [
+        "ninja_required_version = 1.3",
+        f"rule compile\n  command = {compiler} {subprocess.list2cmdline(common)} $flags -MMD -MF $out.d -c $in -o $out",
+        "  depfile = $out.d\n  deps = gcc",
+        f"rule link\n  command = {compiler} @$out.rsp -o $out {subprocess.list2cmdline(link)}",
+        "  rspfile = $out.rsp\n  rspfile_content = $in",
+    ]
+    for unit in units:
+        lines.append(f"build {escape(unit.object)}: compile {escape(unit.source)}")
+        lines.append(f"  flags = {subprocess.list2cmdline(unit.flags)}")
+    lines.append(f"build {escape(target)}: link " + " ".join(escape(unit.object) for unit in units))
+    path.write_text("\n".join(lines) + "\n")
+
+
+class BuildExtension(build_ext):
+    """Compiles with per-source flags, which setuptools' own build_ext does not offer."""
+
+    def build_extension(self, ext: Extension) -> None:
+        if sys.platform == "win32":
+            raise SystemExit("torch_densecore: a Windows build is not supported yet; gcc or clang is needed")
+        os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # an installed torch_densecore is not wanted here
+        from torch.utils import cpp_extension
+
+        target = Path(self.get_ext_fullpath(ext.name)).resolve()
+        build_dir = Path(self.build_temp).resolve()
+        build_dir.mkdir(parents=True, exist_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        includes = [*cpp_extension.include_paths(), sysconfig.get_paths()["include"]]
+        torch_flags = [word for path in includes for word in ("-isystem", path)]
+        common = ["-std=c++20", "-fPIC", "-fvisibility=hidden", "-g0", "-Wall", f"-ffile-prefix-map={ROOT}=.", f"-I{CSRC}", f"-I{CSRC / 'numerics'}"]
+        library_dirs = cpp_extension.library_paths()
+        link = ["-bundle", "-undefined", "dynamic_lookup", "-Wl,-x"] if MACOS else ["-shared", "-Wl,-s", "-Wl,--gc-sections"]
+        link += [f"-L{path}" for path in library_dirs] + ["-ltorch_python", "-ltorch_cpu", "-ltorch", "-lc10"]
+        compiler = os.environ.get("CXX", "c++")
+        units = compilation_units(build_dir, torch_flags)
+        if shutil.which("ninja"):
+            write_ninja(build_dir / "build.ninja", compiler, common, units, link, target)
+            jobs = os.environ.get("MAX_JOBS")
+            if subprocess.run(["ninja", "-C", str(build_dir), *(["-j", jobs] if jobs else [])]).returncode != 0:
+                raise SystemExit("torch_densecore: the build failed, see the compiler's messages above")
+            return
+        compile_all(compiler, common, units)
+        objects = [str(unit.object) for unit in units]
+        subprocess.run([compiler, *objects, "-o", str(target), *link], check=True)
+
+
+def compile_all(compiler: str, common: list[str], units: list[Unit]) -> None:
+    """Compiles without ninja, one process per CPU."""
+
+    def compile_unit(unit: Unit) -> None:
+        subprocess.run([compiler, *common, *unit.flags, "-c", str(unit.source), "-o", str(unit.object)], check=True)
+
+    with ThreadPoolExecutor(int(os.environ.get("MAX_JOBS", os.cpu_count() or 1))) as pool:
+        list(pool.map(compile_unit, units))
+
+
+setup(
+    packages=find_namespace_packages(include=["torch_densecore", "torch_densecore.*"]),
+    package_data={"torch_densecore": ["**/*.json", "**/*.toml", "**/*.html", "**/*.c", "**/*.csv"]},
+    ext_modules=[Extension("torch_densecore._C", sources=[])],
+    cmdclass={"build_ext": BuildExtension},
+)
