@@ -5,10 +5,12 @@
 #pragma once
 
 #include "../lanes.h"
-#include "../libm_exact.h"
+#include "../libm_model.h"
 #include "exp2_table.h"
 
 namespace densecore::DENSECORE_ISA::libm {
+
+using namespace libm_model;
 
 // In binary64: 128/ln 2 * x = n + r, the result is 2^(n/128) * (1 + r * (C1 + C2 * r)). 2^(n/128) is a table entry with the integer
 // part of n/128 added to its exponent.
@@ -59,7 +61,7 @@ DENSECORE_INLINE bool rounds_safely(double y) {
 DENSECORE_INLINE float logf(float x) {
   if (!(x > 0) || x == __builtin_inff()) return x == 0 ? -__builtin_inff() : (x > 0 ? x : __builtin_nanf(""));
   const double y = log_wide(x);
-  return rounds_safely(y) ? static_cast<float>(y) : exact::logf(x);
+  return rounds_safely(y) ? static_cast<float>(y) : logf_exact(x);
 }
 
 }  // namespace densecore::DENSECORE_ISA::libm
