@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <limits>
 
-#include "../blas/gemm.h"
 #include "../lanes.h"
 #include "../math/exp.h"
 #include "../math/libm.h"
 #include "../parallel.h"
 #include "../scratch.h"
+#include "attention_gemm.h"
 
 namespace densecore::DENSECORE_ISA {
 namespace {
@@ -155,68 +155,99 @@ void softmax_block(const Block& block, bool masked, float scale, bool first, int
   }
 }
 
-// One block of queries of one head against all its keys.
-void attend(const Profile& profile, const AttentionShape& shape, const AttentionForward& tensors, int64_t batch, int64_t head,
-            int64_t query) {
-  const int64_t d = shape.head_size;
-  const int64_t rows = std::min(std::min(query_block(shape.queries), shape.queries), shape.queries - query);
-  const int64_t widest = std::min(kKeyBlock, shape.keys);
-  Block block{};
-  block.scores = thread_scratch(Scratch::kAttention, rows * (widest + 2 + d));
-  block.max = block.scores + rows * widest;
-  block.sum = block.max + rows;
-  block.out = block.sum + rows;
-  block.rows = rows;
-  std::fill(block.max, block.max + rows, kMinusInfinity);
-  std::fill(block.sum, block.sum + rows, 0.0f);
+// One head's share of the work that does not depend on the block of queries.
+struct Head {
+  int64_t batch;
+  int64_t head;
+  TransposedRows keys;
+};
 
+// Scores of the block against the keys from `key` on, masked: hidden columns are -inf, then scaled and added to the mask if there is
+// one. `hidden(row)` is the first column that causality hides.
+template <class Hidden>
+void score_block(const Profile& profile, const AttentionShape& shape, const AttentionForward& tensors, const Head& at,
+                 const Block& block, int64_t query, int64_t key, const Hidden& hidden) {
+  row_products(profile, at.keys, tensors.key.at(at.batch, at.head, 0), tensors.key.row_stride, key, block.columns,
+               hidden(block.rows - 1), tensors.query.at(at.batch, at.head, query), tensors.query.row_stride, block.rows, 1.0f,
+               block.scores);
   const AttentionMask& mask = shape.mask;
-  const bool masked = mask.data != nullptr;
-  const int64_t keys = shape.causal ? std::min(query + rows, shape.keys) : shape.keys;
-  for (int64_t key = 0; key < keys; key += kKeyBlock) {
-    block.columns = std::min(kKeyBlock, shape.keys - key);
-    block.vector_end = block.columns / kGroup * kGroup;
-    sgemm_serial(profile, 'T', 'N', block.columns, rows, d, 1.0f, tensors.key.at(batch, head, key), tensors.key.row_stride,
-         tensors.query.at(batch, head, query), tensors.query.row_stride, 0.0f, block.scores, block.columns);
-    const bool diagonal = shape.causal && keys - key <= kKeyBlock;
-    // -inf stays -inf under a positive scale, and exp(-inf - max) is 0: such groups need no work
-    const bool skip = diagonal && !masked && shape.scale > 0;
-    const auto first_hidden = [&](int64_t row) {
-      return diagonal ? std::clamp<int64_t>(query + row - key + 1, 0, block.columns) : block.columns;
-    };
-    for (int64_t row = 0; row < rows; ++row) {
-      float* scores = block.scores + row * block.columns;
-      std::fill(scores + first_hidden(row), scores + block.columns, kMinusInfinity);
-      if (masked) {
-        const float* addend = mask.data + batch * mask.batch_stride + head * mask.head_stride + (query + row) * mask.query_stride +
-                              (mask.key_stride == 0 ? 0 : key);
-        scale_and_mask(scores, addend, mask.key_stride == 0, shape.scale, block.columns);
-      }
+  for (int64_t row = 0; row < block.rows; ++row) {
+    float* scores = block.scores + row * block.columns;
+    std::fill(scores + hidden(row), scores + block.columns, kMinusInfinity);
+    if (mask.data != nullptr) {
+      const float* addend = mask.data + at.batch * mask.batch_stride + at.head * mask.head_stride + (query + row) * mask.query_stride +
+                            (mask.key_stride == 0 ? 0 : key);
+      scale_and_mask(scores, addend, mask.key_stride == 0, shape.scale, block.columns);
     }
-    softmax_block(block, masked, shape.scale, key == 0, d, [&](int64_t row) {
-      return skip ? std::min((first_hidden(row) + kGroup - 1) / kGroup * kGroup, block.columns) : block.columns;
-    });
-    sgemm_serial(profile, 'N', 'N', d, rows, block.columns, 1.0f, tensors.value.at(batch, head, key), tensors.value.row_stride,
-         block.scores, block.columns, key == 0 ? 0.0f : 1.0f, block.out, d);
   }
+}
 
-  for (int64_t row = 0; row < rows; ++row) {
+void normalize(const AttentionForward& tensors, const Head& at, const Block& block, int64_t query, int64_t head_size) {
+  for (int64_t row = 0; row < block.rows; ++row) {
     const float max = block.max[row] == kMinusInfinity ? 0.0f : block.max[row];
     const float sum = block.sum[row] == 0 ? 1.0f : block.sum[row];
     const float factor = 1 / sum;
-    float* out = tensors.out.at(batch, head, query + row);
-    for (int64_t i = 0; i < d; ++i) out[i] = block.out[row * d + i] * factor;
-    *tensors.logsumexp.at(batch, head, query + row) = max + libm::logf(sum);
+    float* out = tensors.out.at(at.batch, at.head, query + row);
+    for (int64_t i = 0; i < head_size; ++i) out[i] = block.out[row * head_size + i] * factor;
+    *tensors.logsumexp.at(at.batch, at.head, query + row) = max + libm::logf(sum);
+  }
+}
+
+// One block of queries of one head against all its keys.
+void attend(const Profile& profile, const AttentionShape& shape, const AttentionForward& tensors, const Head& at, Block block,
+            int64_t query) {
+  std::fill(block.max, block.max + block.rows, kMinusInfinity);
+  std::fill(block.sum, block.sum + block.rows, 0.0f);
+  const bool masked = shape.mask.data != nullptr;
+  const int64_t keys = shape.causal ? std::min(query + block.rows, shape.keys) : shape.keys;
+  for (int64_t key = 0; key < keys; key += kKeyBlock) {
+    block.columns = std::min(kKeyBlock, shape.keys - key);
+    block.vector_end = block.columns / kGroup * kGroup;
+    const bool diagonal = shape.causal && keys - key <= kKeyBlock;
+    const auto hidden = [&](int64_t row) {
+      return diagonal ? std::clamp<int64_t>(query + row - key + 1, 0, block.columns) : block.columns;
+    };
+    score_block(profile, shape, tensors, at, block, query, key, hidden);
+    // -inf stays -inf under a positive scale, and exp(-inf - max) is 0: such groups need no work
+    const bool skip = diagonal && !masked && shape.scale > 0;
+    softmax_block(block, masked, shape.scale, key == 0, shape.head_size, [&](int64_t row) {
+      return skip ? std::min((hidden(row) + kGroup - 1) / kGroup * kGroup, block.columns) : block.columns;
+    });
+    weighted_rows(profile, tensors.value.at(at.batch, at.head, key), tensors.value.row_stride, shape.head_size, block.scores,
+                  block.columns, block.rows, block.columns, 1.0f, key != 0, block.out, shape.head_size);
+  }
+  normalize(tensors, at, block, query, shape.head_size);
+}
+
+// The blocks of queries [begin, end) of one head.
+void attend_head(const Profile& profile, const AttentionShape& shape, const AttentionForward& tensors, int64_t batch, int64_t head,
+                 int64_t begin, int64_t end) {
+  const int64_t d = shape.head_size, size = std::min(query_block(shape.queries), shape.queries);
+  const int64_t widest = std::min(kKeyBlock, shape.keys);
+  float* const memory = thread_scratch(Scratch::kAttention, size * (widest + 2 + d) + TransposedRows::floats(shape.keys, d));
+  Block block{};
+  block.scores = memory;
+  block.max = block.scores + size * widest;
+  block.sum = block.max + size;
+  block.out = block.sum + size;
+  const Head at{batch, head, {block.out + size * d, d}};
+  at.keys.pack(tensors.key.at(batch, head, 0), tensors.key.row_stride, shape.keys);
+  for (int64_t i = begin; i < end; ++i) {
+    block.rows = std::min(size, shape.queries - i * size);
+    attend(profile, shape, tensors, at, block, i * size);
   }
 }
 
 }  // namespace
 
 void flash_attention(const Profile& profile, const AttentionShape& shape, const AttentionForward& tensors) {
-  const int64_t slices = divup(shape.queries, query_block(shape.queries));
-  parallel_run(shape.batch * shape.heads * slices, [&](int64_t task) {
-    const int64_t slice = task % slices, head = task / slices % shape.heads, batch = task / slices / shape.heads;
-    attend(profile, shape, tensors, batch, head, slice * query_block(shape.queries));
+  // Few heads are divided further, so that many host threads find work; each part packs the head's keys for itself.
+  constexpr int64_t kEnoughTasks = 32;
+  const int64_t blocks = divup(shape.queries, query_block(shape.queries)), heads = shape.batch * shape.heads;
+  const int64_t parts = std::min(blocks, divup(kEnoughTasks, heads));
+  parallel_run(heads * parts, [&](int64_t task) {
+    const int64_t part = task % parts, head = task / parts % shape.heads, batch = task / parts / shape.heads;
+    attend_head(profile, shape, tensors, batch, head, blocks * part / parts, blocks * (part + 1) / parts);
   });
 }
 

@@ -4,11 +4,11 @@
 // alone, tails are padded vectors. Only dsum, a dot product of rows, has lane partials.
 #include <algorithm>
 
-#include "../blas/gemm.h"
 #include "../lanes.h"
 #include "../math/exp.h"
 #include "../parallel.h"
 #include "../scratch.h"
+#include "attention_gemm.h"
 #include "flash_attention.h"
 
 namespace densecore::DENSECORE_ISA {
@@ -55,65 +55,81 @@ void restore_weights(float* scores, const float* mask, bool mask_broadcast, floa
   std::fill(scores + visible, scores + columns, 0.0f);
 }
 
-// The contribution of one block of queries to the three gradients of one head.
-void backward_block(const Profile& profile, const AttentionShape& shape, const AttentionBackward& tensors, int64_t batch,
-                    int64_t head, int64_t query, int64_t rows) {
-  const int64_t d = shape.head_size;
-  const int64_t widest = std::min(kKeyBlock, shape.keys);
-  float* const weights = thread_scratch(Scratch::kAttention, rows * (2 * widest + 1));
-  float* const grad_weights = weights + rows * widest;
-  float* const dsum = grad_weights + rows * widest;
+// What the blocks of queries of one head share.
+struct Head {
+  int64_t batch;
+  int64_t head;
+  TransposedRows keys;
+  TransposedRows values;
+  float* weights;       // [rows, columns]
+  float* grad_weights;  // [rows, columns]
+  float* dsum;          // [rows]
+};
 
-  const float* const q = tensors.query.at(batch, head, query);
-  const float* const grad_out = tensors.grad_out.at(batch, head, query);
+// The contribution of the queries [query, query + rows) to the three gradients of the head.
+void backward_block(const Profile& profile, const AttentionShape& shape, const AttentionBackward& tensors, const Head& at,
+                    int64_t query, int64_t rows) {
+  const int64_t d = shape.head_size;
+  const auto rows_of = [&](const auto& tensor, int64_t row) { return tensor.at(at.batch, at.head, row); };
+  const float* const q = rows_of(tensors.query, query);
+  const float* const grad_out = rows_of(tensors.grad_out, query);
   for (int64_t row = 0; row < rows; ++row) {
-    dsum[row] = row_dot(grad_out + row * tensors.grad_out.row_stride, tensors.out.at(batch, head, query + row), d);
+    at.dsum[row] = row_dot(rows_of(tensors.grad_out, query + row), rows_of(tensors.out, query + row), d);
   }
   const AttentionMask& mask = shape.mask;
   const int64_t keys = shape.causal ? std::min(query + rows, shape.keys) : shape.keys;
   for (int64_t key = 0; key < keys; key += kKeyBlock) {
     const int64_t columns = std::min(kKeyBlock, shape.keys - key);
-    const float* const k = tensors.key.at(batch, head, key);
     const bool diagonal = shape.causal && keys - key <= kKeyBlock;
-    sgemm_serial(profile, 'T', 'N', columns, rows, d, shape.scale, k, tensors.key.row_stride, q, tensors.query.row_stride, 0.0f, weights,
-         columns);
+    const auto visible = [&](int64_t row) {
+      return diagonal ? std::clamp<int64_t>(query + row - key + 1, 0, columns) : columns;
+    };
+    row_products(profile, at.keys, rows_of(tensors.key, 0), tensors.key.row_stride, key, columns, visible(rows - 1), q,
+                 tensors.query.row_stride, rows, shape.scale, at.weights);
     for (int64_t row = 0; row < rows; ++row) {
       const float* addend = nullptr;
       if (mask.data != nullptr) {
-        addend = mask.data + batch * mask.batch_stride + head * mask.head_stride + (query + row) * mask.query_stride +
+        addend = mask.data + at.batch * mask.batch_stride + at.head * mask.head_stride + (query + row) * mask.query_stride +
                  (mask.key_stride == 0 ? 0 : key);
       }
-      const int64_t visible = diagonal ? std::clamp<int64_t>(query + row - key + 1, 0, columns) : columns;
-      restore_weights(weights + row * columns, addend, mask.key_stride == 0, *tensors.logsumexp.at(batch, head, query + row), visible,
+      restore_weights(at.weights + row * columns, addend, mask.key_stride == 0, *rows_of(tensors.logsumexp, query + row), visible(row),
                       columns);
     }
-    // grad_v += weights^T grad_out
-    sgemm_serial(profile, 'N', 'T', d, columns, rows, 1.0f, grad_out, tensors.grad_out.row_stride, weights, columns, 1.0f,
-         tensors.grad_value.at(batch, head, key), tensors.grad_value.row_stride);
-    sgemm_serial(profile, 'T', 'N', columns, rows, d, 1.0f, tensors.value.at(batch, head, key), tensors.value.row_stride, grad_out,
-         tensors.grad_out.row_stride, 0.0f, grad_weights, columns);
+    transposed_weighted_rows(profile, grad_out, tensors.grad_out.row_stride, d, at.weights, columns, columns, rows, 1.0f,
+                             rows_of(tensors.grad_value, key), tensors.grad_value.row_stride);
+    row_products(profile, at.values, rows_of(tensors.value, 0), tensors.value.row_stride, key, columns, columns, grad_out,
+                 tensors.grad_out.row_stride, rows, 1.0f, at.grad_weights);
     for (int64_t row = 0; row < rows; ++row) {
-      const Wide d_row = splat<Wide>(dsum[row]);
-      map_row(weights + row * columns, grad_weights + row * columns, grad_weights + row * columns, columns,
-              [&](Wide weight, Wide grad) { return weight * (grad - d_row); });
+      const Wide dsum = splat<Wide>(at.dsum[row]);
+      float* grad = at.grad_weights + row * columns;
+      map_row(at.weights + row * columns, grad, grad, columns, [&](Wide weight, Wide g) { return weight * (g - dsum); });
     }
-    // grad_q += scale * grad_weights k, grad_k += scale * grad_weights^T q
-    sgemm_serial(profile, 'N', 'N', d, rows, columns, shape.scale, k, tensors.key.row_stride, grad_weights, columns, 1.0f,
-         tensors.grad_query.at(batch, head, query), tensors.grad_query.row_stride);
-    sgemm_serial(profile, 'N', 'T', d, columns, rows, shape.scale, q, tensors.query.row_stride, grad_weights, columns, 1.0f,
-         tensors.grad_key.at(batch, head, key), tensors.grad_key.row_stride);
+    weighted_rows(profile, rows_of(tensors.key, key), tensors.key.row_stride, d, at.grad_weights, columns, rows, columns, shape.scale,
+                  true, rows_of(tensors.grad_query, query), tensors.grad_query.row_stride);
+    transposed_weighted_rows(profile, q, tensors.query.row_stride, d, at.grad_weights, columns, columns, rows, shape.scale,
+                             rows_of(tensors.grad_key, key), tensors.grad_key.row_stride);
+  }
+}
+
+void backward_head(const Profile& profile, const AttentionShape& shape, const AttentionBackward& tensors, int64_t batch,
+                   int64_t head) {
+  const int64_t d = shape.head_size, size = std::min(query_block(shape.queries), shape.queries);
+  const int64_t scores = size * std::min(kKeyBlock, shape.keys), packed = TransposedRows::floats(shape.keys, d);
+  float* const memory = thread_scratch(Scratch::kAttention, 2 * packed + 2 * scores + size);
+  const Head at{batch, head, {memory, d}, {memory + packed, d}, memory + 2 * packed, memory + 2 * packed + scores,
+                memory + 2 * packed + 2 * scores};
+  at.keys.pack(tensors.key.at(batch, head, 0), tensors.key.row_stride, shape.keys);
+  at.values.pack(tensors.value.at(batch, head, 0), tensors.value.row_stride, shape.keys);
+  for (int64_t query = 0; query < shape.queries; query += size) {
+    backward_block(profile, shape, tensors, at, query, std::min(size, shape.queries - query));
   }
 }
 
 }  // namespace
 
 void flash_attention_backward(const Profile& profile, const AttentionShape& shape, const AttentionBackward& tensors) {
-  const int64_t block = query_block(shape.queries);
   parallel_run(shape.batch * shape.heads, [&](int64_t task) {
-    const int64_t head = task % shape.heads, batch = task / shape.heads;
-    for (int64_t query = 0; query < shape.queries; query += block) {
-      backward_block(profile, shape, tensors, batch, head, query, std::min(block, shape.queries - query));
-    }
+    backward_head(profile, shape, tensors, task / shape.heads, task % shape.heads);
   });
 }
 
