@@ -1,5 +1,5 @@
 // Double-double arithmetic and functions, about 100 bits: where the libm model needs more than binary64 to round correctly. Written
-// for clarity, not for speed. Included by libm_model.cpp alone.
+// for clarity, not for speed. Included by files that are compiled once (libm_model.cpp, libm_double.cpp) alone.
 #pragma once
 
 #include <cmath>

@@ -1,7 +1,7 @@
 // exponential_ into floats: float(-1 / lambda * log1p(-u)) with u = k / 2^53, so 1 - u is a double and log1p(-u) its logarithm. The lanes
 // compute it to about 2^-50 and the values that this leaves within doubt of a rounding boundary are redone exactly.
+#include "../libm_double.h"
 #include "double_log.h"
-#include "libm_double.h"
 #include "mt19937.h"
 
 namespace densecore::DENSECORE_ISA {
@@ -22,7 +22,7 @@ void exponential_f32(RandomState& state, double lambda, float* y, int64_t n) {
       V result = __builtin_convertvector(value * (1.0 - kDoubt), V);
       const V above = __builtin_convertvector(value * (1.0 + kDoubt), V);
       if (any(result != above)) {
-        for (int lane = 0; lane < N; ++lane) result[lane] = static_cast<float>(factor * libm::log1p(-u[lane]));
+        for (int lane = 0; lane < N; ++lane) result[lane] = static_cast<float>(factor * libm_model::log1p(-u[lane]));
       }
       store_partial(y + done + i, result, std::min(N, count - i));
     }

@@ -4,8 +4,8 @@
 //
 // Float: logf, sinf and cosf are modelled as correctly rounded. Their arguments are 1 - k / 2^24 and float(2 pi k / 2^24), few
 // enough that the double approximations below were checked on all of them to round as the exact values do.
+#include "../libm_double.h"
 #include "double_log.h"
-#include "libm_double.h"
 #include "mt19937.h"
 
 namespace densecore::DENSECORE_ISA {
@@ -68,10 +68,10 @@ void box_muller(float* y, Scale scale) {
 
 void box_muller(double* y, double mean, double std) {
   for (int j = 0; j < kPairs; ++j) {
-    const double radius = sqrt(-2 * libm::log(1 - y[j]));
-    const libm::SinCos angle = libm::sincos_pair(0x1.921fb54442d18p+2 * y[j + kPairs]);
-    y[j] = fma(radius * angle.cos.hi, std, mean);
-    y[j + kPairs] = fma(radius * angle.sin.hi, std, mean);
+    const double radius = sqrt(-2 * libm_model::log(1 - y[j]));
+    const libm_model::SinCos angle = libm_model::sincos(0x1.921fb54442d18p+2 * y[j + kPairs]);
+    y[j] = fma(radius * angle.cos, std, mean);
+    y[j + kPairs] = fma(radius * angle.sin, std, mean);
   }
 }
 
