@@ -11,11 +11,12 @@ namespace densecore::DENSECORE_ISA {
 namespace gemm {
 namespace {
 
-constexpr int64_t kDepth = 1024;                // k per block
+constexpr int64_t kDepth = 512;                 // k per block
 constexpr int64_t kPanelFloats = 768 * 1024;    // packed panels of one block: 3 MiB, in the shared cache
 constexpr int64_t kTileFloats = 384 * 1024;     // packed tiles of one block
 constexpr int64_t kSerialProduct = 64 * 64 * 64;  // m * n * k up to which waking other threads costs more than it gains
 
+constexpr int64_t kSlice = 16;  // k per packing task where the other index is contiguous
 constexpr int64_t kTileRows = (kRows + kWidth - 1) / kWidth * kWidth;  // of a tile in memory, so that it can be turned in whole vectors
 
 constexpr int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
@@ -113,19 +114,36 @@ struct Block {
   float* tile(int64_t t) const { return tiles + t * (kRows * depth() + kWidth); }
   int64_t panel_columns(int64_t p) const { return smaller(kPanel, v_end - v_begin - p * kPanel); }
 
-  void pack_panel(int64_t p) const {
-    const int64_t v = v_begin + p * kPanel, columns = panel_columns(p);
-    const int64_t pitch = columns <= kWidth ? kWidth : kPanel;
+  int64_t panel_pitch(int64_t p) const { return panel_columns(p) <= kWidth ? kWidth : kPanel; }
+
+  // k values [from, to) of panel p or tile t, counted from the block's first.
+  void pack_panel(int64_t p, int64_t from, int64_t to) const {
+    const int64_t v = v_begin + p * kPanel, columns = panel_columns(p), pitch = panel_pitch(p);
     const Side& side = product.v_side;
-    float* to = panel(p);
-    if (columns < pitch) clear(to, pitch * depth());
-    pack({side.at(v, k_begin), side.stride, side.along_k}, columns, product.v_size - v, depth(), pitch, to);
+    float* out = panel(p) + from * pitch;
+    if (columns < pitch) clear(out, pitch * (to - from));
+    pack({side.at(v, k_begin + from), side.stride, side.along_k}, columns, product.v_size - v, to - from, pitch, out);
   }
-  void pack_tile(int64_t t) const {
+  void pack_tile(int64_t t, int64_t from, int64_t to) const {
     const int64_t row = tile_row(t), rows = tile_row(t + 1) - row;
     const Side& side = product.w_side;
-    pack({side.at(row, k_begin), side.stride, side.along_k}, rows, product.w_size - row, depth(), rows, tile(t));
+    pack({side.at(row, k_begin + from), side.stride, side.along_k}, rows, product.w_size - row, to - from, rows,
+         tile(t) + from * rows);
   }
+
+  // Packing is shared out so that each task reads memory in its own order: by panel where k is contiguous, else by slices of k.
+  int64_t pack_tasks(const Side& side, int64_t parts) const { return side.along_k ? parts : ceil_div(depth(), kSlice); }
+  int64_t panel_tasks() const { return pack_tasks(product.v_side, panel_count()); }
+  int64_t tile_tasks() const { return pack_tasks(product.w_side, tile_count()); }
+  void pack_panels(int64_t task) const {
+    if (product.v_side.along_k) return pack_panel(task, 0, depth());
+    for (int64_t p = 0; p < panel_count(); ++p) pack_panel(p, task * kSlice, smaller(depth(), (task + 1) * kSlice));
+  }
+  void pack_tiles(int64_t task) const {
+    if (product.w_side.along_k) return pack_tile(task, 0, depth());
+    for (int64_t t = 0; t < tile_count(); ++t) pack_tile(t, task * kSlice, smaller(depth(), (task + 1) * kSlice));
+  }
+
   void compute(int64_t p, int64_t t) const {
     const int64_t row = tile_row(t), rows = tile_row(t + 1) - row, columns = panel_columns(p), v = v_begin + p * kPanel;
     TileFn* run = choose_tile(columns <= kWidth ? 1 : kVectors, static_cast<int>(rows));
@@ -150,13 +168,13 @@ void run(bool parallel, int64_t count, const F& body) {
 }
 
 void run_block(const Block& block, bool parallel, bool panels_are_packed) {
-  const int64_t panels = block.panel_count(), tiles = block.tile_count();
-  const int64_t first = panels_are_packed ? panels : 0;
-  run(parallel, panels + tiles - first, [&](int64_t i) {
-    if (first + i < panels) block.pack_panel(first + i);
-    else block.pack_tile(first + i - panels);
+  const int64_t panel_tasks = panels_are_packed ? 0 : block.panel_tasks();
+  run(parallel, panel_tasks + block.tile_tasks(), [&](int64_t i) {
+    if (i < panel_tasks) block.pack_panels(i);
+    else block.pack_tiles(i - panel_tasks);
   });
-  run(parallel, panels * tiles, [&](int64_t i) { block.compute(i / tiles, i % tiles); });
+  const int64_t tiles = block.tile_count();
+  run(parallel, block.panel_count() * tiles, [&](int64_t i) { block.compute(i / tiles, i % tiles); });
 }
 
 void multiply(const Product& product, bool parallel) {
