@@ -1,0 +1,1 @@
+"""The trace tools' subcommands of `densecore`."""
