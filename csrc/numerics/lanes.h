@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "dispatch.h"
 
@@ -127,24 +128,27 @@ inline float soft_fma(float a, float b, float c) {
 template <class T>
 using half_of = typename VectorType<lane_type<T>, lane_count<T> / 2>::type;
 
+// Shuffles rather than memcpy: the compiler keeps them in registers.
+template <class V, int... I>
+DENSECORE_INLINE half_of<V> pick(V v, int first, std::integer_sequence<int, I...>) {
+  constexpr int n = lane_count<V> / 2;
+  return first == 0 ? __builtin_shufflevector(v, v, I...) : __builtin_shufflevector(v, v, (n + I)...);
+}
 template <class V>
 DENSECORE_INLINE half_of<V> low(V v) {
-  half_of<V> h;
-  std::memcpy(&h, &v, sizeof(h));
-  return h;
+  return pick(v, 0, std::make_integer_sequence<int, lane_count<V> / 2>{});
 }
 template <class V>
 DENSECORE_INLINE half_of<V> high(V v) {
-  half_of<V> h;
-  std::memcpy(&h, reinterpret_cast<const char*>(&v) + sizeof(h), sizeof(h));
-  return h;
+  return pick(v, 1, std::make_integer_sequence<int, lane_count<V> / 2>{});
+}
+template <class V, int... I>
+DENSECORE_INLINE V join_lanes(half_of<V> lo, half_of<V> hi, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(lo, hi, I...);
 }
 template <class V>
 DENSECORE_INLINE V join(half_of<V> lo, half_of<V> hi) {
-  V v;
-  std::memcpy(&v, &lo, sizeof(lo));
-  std::memcpy(reinterpret_cast<char*>(&v) + sizeof(lo), &hi, sizeof(hi));
-  return v;
+  return join_lanes<V>(lo, hi, std::make_integer_sequence<int, lane_count<V>>{});
 }
 
 }  // namespace detail
@@ -315,13 +319,13 @@ DENSECORE_INLINE bool any(I mask) {
 template <class V>
 DENSECORE_INLINE V max_arm(V a, V b) {
   const V larger = select(a > b, a, b);
-  const V equal = from_bits(bits(a) & bits(b));  // of equal values only the zeros differ in bits: + wins
+  const V equal = bit_cast<V>(bits(a) & bits(b));  // of equal values only the zeros differ in bits: + wins
   return select(is_nan(a) | is_nan(b), a + b, select(a == b, equal, larger));
 }
 template <class V>
 DENSECORE_INLINE V min_arm(V a, V b) {
   const V smaller = select(a < b, a, b);
-  const V equal = from_bits(bits(a) | bits(b));
+  const V equal = bit_cast<V>(bits(a) | bits(b));
   return select(is_nan(a) | is_nan(b), a + b, select(a == b, equal, smaller));
 }
 
