@@ -1,4 +1,4 @@
-"""Registers the device with torch and provides the device module `torch.densecore`."""
+"""Registers the device with torch: name, extension, device module `torch.densecore`, registry, profile."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import torch
 
 
 def register() -> None:
-    """Names the backend and loads the extension; does nothing the second time, or where there is no extension."""
+    """Does nothing the second time, or where there is no extension."""
     if torch._C._get_privateuse1_backend_name() == "densecore":
         return
     if importlib.util.find_spec("torch_densecore._C") is None:
         return
     try:
-        from torch_densecore import _C  # noqa: F401
+        from torch_densecore import _C
     except ImportError as error:
         warnings.warn(
             f"torch_densecore: the extension does not load into torch {torch.__version__}, so device 'densecore' is not "
@@ -23,8 +23,13 @@ def register() -> None:
             stacklevel=2,
         )
         return
-    from torch_densecore import _module
-
     torch.utils.rename_privateuse1_backend("densecore")
+    from torch_densecore import _module, emulate, optim_defaults, profile, registry, strictness
+
     torch._register_device_module("densecore", _module)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
+    registry.apply()
+    strictness.apply()
+    optim_defaults.apply()
+    emulate.apply()
+    profile.subscribe(lambda current: _C.set_profile(current.threads, current.lanes))

@@ -9,7 +9,10 @@ from collections.abc import Sequence
 
 # command -> (module, one-line help); modules are imported only when their command runs, so `densecore --help` is fast
 # and the recording tools work where the compiled extension or an optional extra is missing
-COMMANDS: dict[str, tuple[str, str]] = {}
+COMMANDS: dict[str, tuple[str, str]] = {
+    "coverage": ("torch_densecore.coverage", "Every op of the device: tier, dtypes, certificate."),
+    "run": ("torch_densecore.launcher", "Run an unmodified script with the reference's bits."),
+}
 
 
 def build_parser(command: str | None = None) -> argparse.ArgumentParser:

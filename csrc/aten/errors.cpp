@@ -1,11 +1,17 @@
 #include "aten/errors.h"
 
-#include <c10/util/Exception.h>
+#include <pybind11/pybind11.h>
+#include <torch/csrc/Exceptions.h>
 
 namespace densecore {
 
-// torch translates a NotImplementedError raised in C++ by its class; UncertifiedOpError derives from it in Python. The marker is
-// what the Python side recognises, see torch_densecore/strictness.py.
-void raise_uncertified(const std::string& message) { C10_THROW_ERROR(NotImplementedError, "UncertifiedOpError: " + message); }
+void raise_uncertified(const std::string& message) {
+  const pybind11::gil_scoped_acquire gil;
+  const auto type = pybind11::module_::import("torch_densecore.strictness").attr("UncertifiedOpError");
+  PyErr_SetString(type.ptr(), message.c_str());
+  python_error error;
+  error.persist();  // the throw may cross threads: autograd's workers
+  throw error;
+}
 
 }  // namespace densecore

@@ -46,6 +46,18 @@ at::Tensor make_tensor(c10::Storage storage, DispatchKeySet keys, const c10::Ten
   return at::Tensor(std::move(impl));
 }
 
+c10::Storage make_host_storage(c10::StorageImpl* device) {
+  return c10::Storage(c10::Storage::use_byte_size_t(), device->nbytes(), host_view(device), c10::GetAllocator(c10::kCPU),
+                      /*resizable=*/true);
+}
+
+at::Tensor make_alias(const c10::TensorImpl& impl, c10::Storage storage) {
+  const auto keys = DispatchKeySet(DispatchKey::CPU) | (impl.key_set() & kDataKeys);
+  at::Tensor host = make_tensor(std::move(storage), keys, impl);
+  if (impl.is_wrapped_number()) host.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return host;
+}
+
 // One call of the host's kernel: turns the arguments on the stack into host tensors, and the results back.
 class Call {
  public:
@@ -115,9 +127,7 @@ class Call {
       if (alias.device.is_same(tensor)) return alias.host;
     }
     const auto& impl = *tensor.unsafeGetTensorImpl();
-    const auto keys = DispatchKeySet(DispatchKey::CPU) | (impl.key_set() & kDataKeys);
-    at::Tensor host = make_tensor(host_storage(impl), keys, impl);
-    if (impl.is_wrapped_number()) host.unsafeGetTensorImpl()->set_wrapped_number(true);
+    at::Tensor host = make_alias(impl, host_storage(impl));
     aliases_.push_back({tensor, host});
     return host;
   }
@@ -130,8 +140,7 @@ class Call {
         return c10::Storage(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(pair.host));
       }
     }
-    c10::Storage storage(c10::Storage::use_byte_size_t(), device->nbytes(), host_view(device), c10::GetAllocator(c10::kCPU),
-                         /*resizable=*/true);
+    c10::Storage storage = make_host_storage(device);
     storages_.push_back({device, storage.unsafeGetStorageImpl()});
     return storage;
   }
@@ -221,7 +230,9 @@ bool is_dtype_argument(const c10::Argument& argument) {
 DtypeMask dtypes_in(const IValue& value) {
   if (value.isTensor()) {
     const at::Tensor& tensor = value.toTensor();
-    return tensor.defined() ? dtype_bit(tensor.scalar_type()) : 0;
+    // A Python number takes the tensors' dtype; its own decides nothing.
+    if (!tensor.defined() || tensor.unsafeGetTensorImpl()->is_wrapped_number()) return 0;
+    return dtype_bit(tensor.scalar_type());
   }
   DtypeMask mask = 0;
   if (value.isList()) {
@@ -276,6 +287,12 @@ void Kernel::run(const c10::OperatorHandle& op, torch::jit::Stack* stack) const 
   call.write_back();
   const size_t result_count = op.schema().returns().size();
   for (auto& value : torch::jit::last(*stack, result_count)) call.to_device(const_cast<IValue&>(value));
+}
+
+at::Tensor alias(const at::Tensor& tensor) {
+  if (!tensor.is_privateuseone()) return tensor;
+  const auto& impl = *tensor.unsafeGetTensorImpl();
+  return make_alias(impl, make_host_storage(impl.unsafe_storage().unsafeGetStorageImpl()));
 }
 
 Kernel& kernel_of(const c10::OperatorHandle& op) {

@@ -5,6 +5,7 @@
 //   return host::error<at::_ops::mm>(self, mat2);    // invalid arguments: torch's own exception
 #pragma once
 
+#include <ATen/core/Tensor.h>
 #include <ATen/core/boxing/KernelFunction.h>
 #include <ATen/core/boxing/impl/boxing.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -41,6 +42,9 @@ class Kernel {
 
 // The one Kernel of an op, made at first use; it lives as long as the process.
 Kernel& kernel_of(const c10::OperatorHandle& op);
+
+// A CPU tensor over the same bytes; a CPU tensor is returned as it is. For a binding that calls ATen's CPU functions itself.
+at::Tensor alias(const at::Tensor& tensor);
 
 // The dispatcher's kernel that calls `kernel_of(op)`.
 c10::KernelFunction dispatcher_kernel(const c10::OperatorHandle& op);

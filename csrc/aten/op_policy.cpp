@@ -43,13 +43,19 @@ constexpr const char* kWaysOn =
     "Ways on: DENSECORE_UNCERTIFIED=host (this machine's own CPU bits), =oracle (the reference's bits, slow), =warn, or "
     "torch_densecore.set_uncertified(...); `densecore coverage` lists what is certified.";
 
+void warn(const std::string& message) {
+  static std::atomic<bool> explained{false};
+  TORCH_WARN(message, "; the host's CPU kernel serves it, whose bits may differ from the reference's",
+             explained.exchange(true) ? "" : std::string(". ") + kWaysOn);
+}
+
 }  // namespace
 
 std::vector<c10::ScalarType> dtypes_of(DtypeMask mask) {
   std::vector<c10::ScalarType> types;
   for (int i = 0; i < static_cast<int>(c10::ScalarType::NumOptions); ++i) {
     const auto type = static_cast<c10::ScalarType>(i);
-    if (mask & dtype_bit(type)) types.push_back(type);
+    if (type != c10::ScalarType::Undefined && (mask & dtype_bit(type))) types.push_back(type);
   }
   return types;
 }
@@ -88,10 +94,7 @@ void OpPolicy::decide(DtypeMask used) {
       return;
     case Uncertified::kWarn:
       // One warning an op and dtype: from here on the fast check passes.
-      if (lacking & ~allowed_.fetch_or(lacking)) {
-        TORCH_WARN(uncertified_message(name_, lacking), "; the host's CPU kernel serves it, whose bits may differ from the reference's. ",
-                   kWaysOn);
-      }
+      if (lacking & ~allowed_.fetch_or(lacking)) warn(uncertified_message(name_, lacking));
       return;
     case Uncertified::kError:
       raise_uncertified(uncertified_message(name_, lacking) + ". " + kWaysOn);

@@ -23,6 +23,7 @@ struct OpKernel {
   const char* name;  // "aten::add.Tensor"
   c10::KernelFunction (*make)();
   c10::impl::CppSignature signature;
+  bool device_only;
 };
 
 // All kernels registered so far, in no particular order.
@@ -54,23 +55,27 @@ c10::KernelFunction make_kernel() {
 
 template <auto fn>
 struct Registrar {
-  explicit Registrar(const char* name) {
+  explicit Registrar(const char* name, bool device_only) {
     Checked<fn>::name = name;
-    add_op_kernel({name, &make_kernel<fn>, c10::impl::CppSignature::make<decltype(fn)>()});
+    add_op_kernel({name, &make_kernel<fn>, c10::impl::CppSignature::make<decltype(fn)>(), device_only});
   }
 };
 
 }  // namespace detail
 
-#define DENSECORE_OP(name, fn) static const ::densecore::detail::Registrar<&fn> C10_CONCATENATE(densecore_op_, __COUNTER__)(name)
+#define DENSECORE_REGISTER(name, fn, device_only) \
+  static const ::densecore::detail::Registrar<&fn> C10_CONCATENATE(densecore_op_, __COUNTER__)(name, device_only)
+#define DENSECORE_OP(name, fn) DENSECORE_REGISTER(name, fn, false)
+// For what makes sense on the device alone: its tensors' memory and metadata.
+#define DENSECORE_DEVICE_OP(name, fn) DENSECORE_REGISTER(name, fn, true)
 
 // Puts the kernels on the device's key, and the host call on every other op that has a CPU kernel. Called once, when the module
 // loads.
 void register_device_kernels();
 
-// Puts our kernels of `names` on the CPU key, over torch's own, until restore_cpu_kernels(names).
-void emulate_on_cpu(const std::vector<std::string>& names);
-void restore_cpu_kernels(const std::vector<std::string>& names);
+// "aten::add.Tensor" as the dispatcher's name, and its op; an unknown name raises ValueError.
+c10::OperatorName parse_op_name(const std::string& name);
+c10::OperatorHandle find_op(const std::string& name);
 
 // Every op of the device's key: its name and whether a kernel of ours serves it.
 std::vector<std::pair<std::string, bool>> device_ops();

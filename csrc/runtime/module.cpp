@@ -4,6 +4,8 @@
 #include <pybind11/stl.h>
 
 #include "aten/cpu_branches.h"
+#include "aten/cpu_key.h"
+#include "aten/host_draws.h"
 #include "aten/op_policy.h"
 #include "aten/op_registration.h"
 #include "aten/parallel_runner.h"
@@ -27,7 +29,12 @@ void bind_memory(py::module_& module) {
 void bind_policy(py::module_& module) {
   module.def("uncertified_mode", [] { return uncertified_name(uncertified_mode()); });
   module.def("set_uncertified_mode", [](const std::string& mode) { set_uncertified_mode(parse_uncertified(mode)); });
-  // Dtypes are ScalarType numbers, as bits of a mask.
+  module.def("scalar_types", [] {
+    std::vector<std::pair<std::string, int>> types;
+    for (const auto type : dtypes_of(~DtypeMask{0})) types.emplace_back(c10::getDtypeNames(type).first, static_cast<int>(type));
+    return types;
+  });
+  // A mask has the bit of each dtype's number in scalar_types.
   module.def("set_exact", [](const std::string& op, DtypeMask dtypes) { policy_of(op).set_exact(dtypes); });
   module.def("exact", [](const std::string& op) { return policy_of(op).exact(); });
 }
@@ -36,6 +43,14 @@ void bind_ops(py::module_& module) {
   module.def("device_ops", &device_ops);
   module.def("emulate_on_cpu", &emulate_on_cpu);
   module.def("restore_cpu_kernels", &restore_cpu_kernels);
+  module.def("emulated_ops", &emulated_ops);
+  module.def("own_kernels", [] {
+    std::vector<std::pair<std::string, bool>> names;
+    for (const auto& kernel : op_kernels()) names.emplace_back(kernel.name, kernel.device_only);
+    return names;
+  });
+  module.def("host_draws", &host_draws);
+  module.def("accept_host_draws", &accept_host_draws);
 }
 
 void bind_profile(py::module_& module) {
@@ -54,6 +69,7 @@ PYBIND11_MODULE(_C, module) {
   densecore::use_torch_threads();
   densecore::register_device_kernels();
   densecore::register_cpu_branches();
+  densecore::register_draw_counters();
   densecore::bind_memory(module);
   densecore::bind_policy(module);
   densecore::bind_ops(module);

@@ -28,7 +28,7 @@ at::Tensor empty(at::IntArrayRef size, std::optional<c10::ScalarType> dtype, std
   const auto type = check_options(dtype, layout, device, pin_memory);
   return at::detail::empty_generic(size, device_allocator(), kKeys, type, memory_format);
 }
-DENSECORE_OP("aten::empty.memory_format", empty);
+DENSECORE_DEVICE_OP("aten::empty.memory_format", empty);
 
 at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, std::optional<c10::ScalarType> dtype,
                          std::optional<c10::Layout> layout, std::optional<c10::Device> device,
@@ -36,25 +36,25 @@ at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, std::opti
   const auto type = check_options(dtype, layout, device, pin_memory);
   return at::detail::empty_strided_generic(size, stride, device_allocator(), kKeys, type);
 }
-DENSECORE_OP("aten::empty_strided", empty_strided);
+DENSECORE_DEVICE_OP("aten::empty_strided", empty_strided);
 
 // ATen's CPU code resizes through the storage's own allocator, so it serves here as it is.
-DENSECORE_OP("aten::resize_", at::native::resize_);
-DENSECORE_OP("aten::set_.source_Storage_storage_offset", at::native::set_storage_cpu_);
-DENSECORE_OP("aten::set_.source_Tensor", at::native::set_tensor_);
+DENSECORE_DEVICE_OP("aten::resize_", at::native::resize_);
+DENSECORE_DEVICE_OP("aten::set_.source_Storage_storage_offset", at::native::set_storage_cpu_);
+DENSECORE_DEVICE_OP("aten::set_.source_Tensor", at::native::set_tensor_);
 
 at::Tensor& set_storage(at::Tensor& self, c10::Storage source) {
   const auto elements = static_cast<int64_t>(source.nbytes() / self.dtype().itemsize());
   return at::native::set_storage_cpu_(self, std::move(source), 0, {elements}, {});
 }
-DENSECORE_OP("aten::set_.source_Storage", set_storage);
+DENSECORE_DEVICE_OP("aten::set_.source_Storage", set_storage);
 
 at::Tensor& set_empty(at::Tensor& self) {
   c10::Storage storage(c10::Storage::use_byte_size_t(), 0, device_allocator()->allocate(0), device_allocator(),
                        /*resizable=*/true);
   return at::native::set_storage_cpu_(self, std::move(storage), 0, {0}, {});
 }
-DENSECORE_OP("aten::set_", set_empty);
+DENSECORE_DEVICE_OP("aten::set_", set_empty);
 
 }  // namespace
 }  // namespace densecore

@@ -13,14 +13,14 @@
 namespace densecore {
 namespace {
 
-DENSECORE_OP("aten::view", at::native::view);
-DENSECORE_OP("aten::_reshape_alias", at::native::_reshape_alias);
-DENSECORE_OP("aten::as_strided", at::native::as_strided_tensorimpl);
-DENSECORE_OP("aten::unfold", at::native::unfold);
-DENSECORE_OP("aten::view_as_real", at::native::view_as_real);
-DENSECORE_OP("aten::view_as_complex", at::native::view_as_complex);
+DENSECORE_DEVICE_OP("aten::view", at::native::view);
+DENSECORE_DEVICE_OP("aten::_reshape_alias", at::native::_reshape_alias);
+DENSECORE_DEVICE_OP("aten::as_strided", at::native::as_strided_tensorimpl);
+DENSECORE_DEVICE_OP("aten::unfold", at::native::unfold);
+DENSECORE_DEVICE_OP("aten::view_as_real", at::native::view_as_real);
+DENSECORE_DEVICE_OP("aten::view_as_complex", at::native::view_as_complex);
 // Reads one element; host memory needs no transfer.
-DENSECORE_OP("aten::_local_scalar_dense", at::native::_local_scalar_dense_cpu);
+DENSECORE_DEVICE_OP("aten::_local_scalar_dense", at::native::_local_scalar_dense_cpu);
 
 }  // namespace
 }  // namespace densecore

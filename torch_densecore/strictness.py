@@ -1,0 +1,51 @@
+"""What happens when an op has neither a kernel nor a certificate for a dtype.
+
+`error` raises `UncertifiedOpError`; `warn` lets the host's CPU kernel run and warns once per op and dtype; `host` does so
+silently; `oracle` runs the op in the emulated reference wheel (slow, exact). The mode of a process is the environment
+variable DENSECORE_UNCERTIFIED, else `DEFAULT`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+DEFAULT = "warn"
+MODES = ("error", "warn", "oracle", "host")
+
+
+class UncertifiedOpError(NotImplementedError):
+    """An op without a kernel or certificate was called in strict mode. The message names op, dtype, profile and ways on."""
+
+
+def set_uncertified(mode: str) -> None:
+    """Sets the mode of the process: one of `MODES`. Raises ValueError for another word."""
+    from torch_densecore import _C
+
+    if mode not in MODES:
+        raise ValueError(f"torch_densecore: unknown mode {mode!r} for uncertified ops; expected one of {', '.join(MODES)}")
+    _C.set_uncertified_mode(mode)
+
+
+def get_uncertified() -> str:
+    """The mode in force."""
+    from torch_densecore import _C
+
+    return _C.uncertified_mode()
+
+
+@contextlib.contextmanager
+def uncertified(mode: str) -> Iterator[None]:
+    """Another mode while the context lasts, for the whole process."""
+    before = get_uncertified()
+    set_uncertified(mode)
+    try:
+        yield
+    finally:
+        set_uncertified(before)
+
+
+def apply() -> None:
+    """Sets the mode that the environment asks for."""
+    set_uncertified(os.environ.get("DENSECORE_UNCERTIFIED") or DEFAULT)
