@@ -12,6 +12,12 @@ from collections.abc import Sequence
 COMMANDS: dict[str, tuple[str, str]] = {
     "coverage": ("torch_densecore.coverage", "Every op of the device: tier, dtypes, certificate."),
     "run": ("torch_densecore.launcher", "Run an unmodified script with the reference's bits."),
+    "record": ("torch_densecore.trace.commands.record", "Record every operator of a program to a trace file."),
+    "validate": ("torch_densecore.trace.commands.validate", "Check that a trace file is complete and undamaged."),
+    "diff": ("torch_densecore.trace.commands.diff", "Compare two traces: where do two runs first differ?"),
+    "explain": ("torch_densecore.trace.commands.explain", "Say which arithmetic makes two traces differ."),
+    "verify": ("torch_densecore.trace.commands.verify", "Run a program again and compare it with a stored trace."),
+    "probe": ("torch_densecore.trace.commands.probe", "Find out how this machine computes and write it as JSON."),
 }
 
 

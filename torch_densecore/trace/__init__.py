@@ -11,17 +11,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .compare import compare as compare
+    from .comparison import compare as compare
     from .errors import TraceError as TraceError
     from .format import TraceReader as TraceReader
     from .format import validate as validate
-    from .record import record as record
+    from .recorder import record as record
 
 _HOMES = {
-    "record": "record",
+    "record": "recorder",
     "TraceReader": "format",
     "validate": "format",
-    "compare": "compare",
+    "compare": "comparison",
     "TraceError": "errors",
 }
 

@@ -14,11 +14,12 @@ from __future__ import annotations
 import binascii
 import math
 import threading
-from functools import lru_cache
 
 import numpy as np
 import torch
 import xxhash
+
+from .layout import memory_layout, sample_positions
 
 # the integer type that holds an element's bits, by element size
 BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.dtype("V16")}
@@ -66,27 +67,11 @@ def with_layout(digest: str | None, code: str) -> str | None:
 
 def memory_order(tensor: torch.Tensor) -> tuple[torch.Tensor, str]:
     """(the tensor with its dimensions in memory order and broadcast ones reduced to one element, its layout code)."""
-    order, code = _layout(tuple(tensor.shape), tensor.stride())
+    order, code = memory_layout(tuple(tensor.shape), tensor.stride())
     for dim, stride in enumerate(tensor.stride()):
         if stride == 0 and tensor.shape[dim] > 1:
             tensor = tensor.narrow(dim, 0, 1)
     return tensor.permute(order), code
-
-
-def layout_code(shape: tuple[int, ...], stride: tuple[int, ...]) -> str:
-    """How a strided tensor lies in memory: "" when in logical order; equal codes make digests comparable."""
-    return _layout(tuple(shape), tuple(stride))[1]
-
-
-@lru_cache(maxsize=1 << 16)
-def _layout(shape: tuple[int, ...], stride: tuple[int, ...]) -> tuple[tuple[int, ...], str]:
-    """(dimensions by falling stride, code). Dimensions of size 1 have no place in memory and none in the code."""
-    order = tuple(sorted(range(len(shape)), key=lambda dim: (-stride[dim], dim)))
-    real = [dim for dim in order if shape[dim] > 1]
-    broadcast = [dim for dim in real if stride[dim] == 0]
-    if not broadcast and real == sorted(real):
-        return order, ""
-    return order, " ".join(f"{dim}:{shape[dim]}{'*' if dim in broadcast else ''}" for dim in real)
 
 
 def sample_of(tensor: torch.Tensor, samples: int) -> str | None:
@@ -106,26 +91,9 @@ def sample_of(tensor: torch.Tensor, samples: int) -> str | None:
         return None
 
 
-def sample_positions(numel: int, samples: int) -> np.ndarray:
-    """Positions of the sampled elements in a tensor of `numel` elements: the first, the last, evenly between."""
-    return _positions(numel, min(numel, samples))
-
-
-def decode_sample(sample: str, element_size: int) -> np.ndarray:
-    """The sampled elements' bits."""
-    return np.frombuffer(binascii.a2b_base64(sample), dtype=BITS[element_size])
-
-
 def bytes_digest(data: bytes | memoryview | np.ndarray) -> str:
     """xxh3-128 of raw bytes (generator states)."""
     return xxhash.xxh3_128_hexdigest(data)
-
-
-@lru_cache(maxsize=4096)
-def _positions(numel: int, count: int) -> np.ndarray:
-    if count <= 1:
-        return np.zeros(count, dtype=np.int64)
-    return np.arange(count, dtype=np.int64) * (numel - 1) // (count - 1)
 
 
 def _contiguous_on_host(tensor: torch.Tensor) -> torch.Tensor:

@@ -14,7 +14,7 @@ from .format import Event, TraceReader, TraceWriter
 from .operators import OperatorInfo
 
 if TYPE_CHECKING:
-    from .record import _Call
+    from .recorder import _Call
 
 HELP = "first-divergence, ops=PATTERN[,PATTERN], steps=FIRST[..LAST], events=N[,N]"
 LOOKAHEAD = 2000  # events of the other trace searched for the operator that runs now

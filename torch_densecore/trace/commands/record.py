@@ -38,7 +38,7 @@ def options(args: argparse.Namespace) -> list[str]:
 
 def run_recorded(program: launch.Program, args: argparse.Namespace, output: str) -> int:
     """Runs the program while recording it; returns the program's exit code (1 after an exception, as Python does)."""
-    from ..record import record
+    from ..recorder import record
 
     def recording():
         return record(
