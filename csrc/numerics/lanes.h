@@ -244,7 +244,7 @@ DENSECORE_INLINE F32<N> round_even_n(F32<N> a) {
   if constexpr (N > 4) {
     return detail::join<F32<N>>(round_even_n<N / 2>(detail::low(a)), round_even_n<N / 2>(detail::high(a)));
   } else {
-    F32<N> r;
+    F32<N> r = {};
     for (int i = 0; i < N; ++i) r[i] = __builtin_rintf(a[i]);  // the rounding mode is to nearest throughout
     return r;
   }

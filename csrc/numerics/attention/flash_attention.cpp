@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "../lanes.h"
 #include "../math/exp.h"
@@ -41,32 +42,8 @@ void scale_and_mask(float* row, const float* mask, bool mask_broadcast, float sc
   }
 }
 
-// The largest value, NaN if one of the first `nan_end` is NaN. FMAX's order of zeros does not matter to what uses it.
-float row_max(const float* row, int64_t columns, int64_t nan_end) {
-  using V = F32<kWidth>;
-  V best = splat<V>(kMinusInfinity);
-  mask_type<V> nan = {};
-  int64_t i = 0;
-  for (; i + kWidth <= nan_end; i += kWidth) {
-    const V x = load<V>(row + i);
-    best = select(x > best, x, best);
-    nan |= is_nan(x);
-  }
-  if (any(nan)) return std::numeric_limits<float>::quiet_NaN();
-  float result = kMinusInfinity;
-  for (int lane = 0; lane < kWidth; ++lane) result = std::max(result, best[lane]);
-  for (; i < columns; ++i) {
-    if (i < nan_end && row[i] != row[i]) return row[i];
-    result = std::max(result, row[i]);
-  }
-  return result;
-}
-
 void scale_row(float* row, float factor, int64_t n) {
-  using V = F32<kWidth>;
-  int64_t i = 0;
-  for (; i + kWidth <= n; i += kWidth) store(row + i, load<V>(row + i) * splat<V>(factor));
-  for (; i < n; ++i) row[i] *= factor;
+  for (int64_t i = 0; i < n; ++i) row[i] *= factor;
 }
 
 // Columns [i, i + 4) of R rows as one vector.
@@ -88,70 +65,118 @@ DENSECORE_INLINE void store_group(float* p, int64_t row_stride, F32<kGroup * R> 
   }
 }
 
-// scores <- exp(scores - max) for R rows; sum[r] <- the row's sum: lane partials, (0 + 2) + (1 + 3), then the scalar tail in order.
-// Groups from `live_end` on hold -inf only (or NaN never): their exp is 0.
+// Lanes exchanged with their neighbour, and with the lane two further, inside each group.
+template <class V, int... I>
+DENSECORE_INLINE V swap_neighbours(V v, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(v, v, (I ^ 1)...);
+}
+template <class V, int... I>
+DENSECORE_INLINE V swap_pairs(V v, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(v, v, (I ^ 2)...);
+}
+
+// R rows of scores, 4 lanes each.
 template <int R>
-void exp_and_sum(float* scores, const float* max, float* sum, const Block& block, int64_t live_end) {
+struct RowGroup {
   using V = F32<kGroup * R>;
-  V row_max_of_lane;
-  for (int lane = 0; lane < kGroup * R; ++lane) row_max_of_lane[lane] = max[lane / kGroup];
-  V partial = {};
-  const int64_t vector_end = std::min(live_end, block.vector_end);
-  for (int64_t i = 0; i < vector_end; i += kGroup) {
-    const V e = exp_u20(load_group<R>(scores + i, block.columns) - row_max_of_lane);
-    partial += e;
-    store_group<R>(scores + i, block.columns, e);
+  static constexpr auto kLanes = std::make_integer_sequence<int, kGroup * R>{};
+
+  const Block& block;
+  int64_t row;
+  int64_t live_end;  // from there on the scores are -inf and their weights 0 (the scalar tail apart)
+  float* scores = block.scores + row * block.columns;
+
+  static V spread(const float* values) {
+    V v;
+    for (int lane = 0; lane < kGroup * R; ++lane) v[lane] = values[lane / kGroup];
+    return v;
   }
-  for (int r = 0; r < R; ++r) {
-    float* row = scores + r * block.columns;
-    const int base = kGroup * r;
-    float total = (partial[base] + partial[base + 2]) + (partial[base + 1] + partial[base + 3]);
-    std::fill(row + vector_end, row + block.vector_end, 0.0f);
+  int64_t vector_end() const { return std::min(live_end, block.vector_end); }
+
+  // Each row's maximum in its lanes. NaN where the vector part has one; std::max, which the unmasked path uses in the scalar tail,
+  // passes over NaN, vec::reduce_all does not. The order of zeros does not matter to what uses the maximum.
+  V maximum(bool nan_in_tail) const {
+    V best = splat<V>(kMinusInfinity);
+    mask_type<V> nan = {};
+    for (int64_t i = 0; i < vector_end(); i += kGroup) {
+      const V x = load_group<R>(scores + i, block.columns);
+      best = select(x > best, x, best);
+      nan |= is_nan(x);
+    }
+    V other = swap_pairs(best, kLanes);
+    best = select(other > best, other, best);
+    other = swap_neighbours(best, kLanes);
+    best = select(other > best, other, best);
     for (int64_t i = block.vector_end; i < block.columns; ++i) {
-      row[i] = libm::expf(row[i] - max[r]);
-      total += row[i];
+      V x;
+      for (int lane = 0; lane < kGroup * R; ++lane) x[lane] = scores[lane / kGroup * block.columns + i];
+      best = select(x > best, x, best);
+      if (nan_in_tail) nan |= is_nan(x);
     }
-    sum[r] = total;
+    return any(nan) ? select(spread_in_groups(nan), splat<V>(std::numeric_limits<float>::quiet_NaN()), best) : best;
   }
-}
 
-// One row's running maximum and sum, and the rescaling of what its output holds so far (std::exp is libm's, the sum is fused).
-void update_row(const Block& block, int64_t row, float new_max, float block_sum, bool first, int64_t head_size) {
-  const float factor = libm::expf(block.max[row] - new_max);
-  block.sum[row] = fma(factor, block.sum[row], block_sum);
-  block.max[row] = new_max;
-  if (!first) scale_row(block.out + row * head_size, factor, head_size);
-}
-
-// The online softmax of a block. Rows whose maximum stays -inf get zero weights and keep their state.
-// `live_end(row)`: from that column on the row's scores are -inf by causality, and known not to be needed.
-template <class LiveEnd>
-void softmax_block(const Block& block, bool masked, float scale, bool first, int64_t head_size, const LiveEnd& live_end) {
-  float maxima[kRows], sums[kRows];
-  for (int64_t row = 0; row < block.rows; row += kRows) {
-    const int count = static_cast<int>(std::min<int64_t>(kRows, block.rows - row));
-    bool all_live = count == kRows;
-    for (int r = 0; r < count; ++r) {
-      float* scores = block.scores + (row + r) * block.columns;
-      const int64_t end = live_end(row + r);
-      if (!masked) scale_row(scores, scale, end);
-      // vec::reduce_all sees every element's NaN; the fused max of the unmasked path ignores NaN in the scalar tail (std::max)
-      const float found = row_max(scores, end, masked ? end : std::min(end, block.vector_end));
-      maxima[r] = block.max[row + r] > found ? block.max[row + r] : found;
-      all_live &= maxima[r] != kMinusInfinity;
+  // scores <- exp(scores - max). Each row's sum in its lanes: lane partials, (0 + 2) + (1 + 3), then the scalar tail in order.
+  V exponentials(V max) const {
+    V sum = {};
+    for (int64_t i = 0; i < vector_end(); i += kGroup) {
+      const V e = exp_u20(load_group<R>(scores + i, block.columns) - max);
+      sum += e;
+      store_group<R>(scores + i, block.columns, e);
     }
-    if (all_live) {
-      exp_and_sum<kRows>(block.scores + row * block.columns, maxima, sums, block, live_end(row + kRows - 1));
-    }
-    for (int r = 0; r < count; ++r) {
-      float* scores = block.scores + (row + r) * block.columns;
-      if (maxima[r] == kMinusInfinity) {
-        std::fill(scores, scores + block.columns, 0.0f);
-        continue;
+    sum += swap_pairs(sum, kLanes);
+    sum += swap_neighbours(sum, kLanes);
+    for (int r = 0; r < R; ++r) std::fill(at(r, vector_end()), at(r, block.vector_end), 0.0f);
+    for (int64_t i = block.vector_end; i < block.columns; ++i) {
+      V e;
+      for (int r = 0; r < R; ++r) {
+        *at(r, i) = libm::expf(*at(r, i) - max[kGroup * r]);
+        for (int lane = 0; lane < kGroup; ++lane) e[kGroup * r + lane] = *at(r, i);
       }
-      if (!all_live) exp_and_sum<1>(scores, maxima + r, sums + r, block, live_end(row + r));
-      update_row(block, row + r, maxima[r], sums[r], first, head_size);
+      sum += e;
     }
+    return sum;
+  }
+
+  float* at(int64_t r, int64_t column) const { return scores + r * block.columns + column; }
+};
+
+// The running maximum and sum of a row, and the rescaling of what its output holds so far (std::exp is libm's, the sum is fused).
+void update_row(const Block& block, int64_t row, float max, float sum, bool first, int64_t head_size) {
+  // Before the first block the maximum is -inf and the sum 0, so the factor is 0 (or NaN beside a NaN sum).
+  if (!first) {
+    const float factor = libm::expf(block.max[row] - max);
+    sum = fma(factor, block.sum[row], sum);
+    scale_row(block.out + row * head_size, factor, head_size);
+  }
+  block.sum[row] = sum;
+  block.max[row] = max;
+}
+
+// The online softmax of R rows. A row whose maximum stays -inf gets zero weights and keeps its state; where R rows hold such a row,
+// nothing is done and false is returned.
+template <int R>
+bool softmax_rows(const RowGroup<R>& rows, bool masked, bool first, int64_t head_size) {
+  using V = typename RowGroup<R>::V;
+  const Block& block = rows.block;
+  const V before = RowGroup<R>::spread(block.max + rows.row), found = rows.maximum(masked);
+  const V max = select(before > found, before, found);
+  if (any(max == kMinusInfinity)) {
+    if (R == 1) std::fill(rows.scores, rows.scores + block.columns, 0.0f);
+    return R == 1;
+  }
+  const V sum = rows.exponentials(max);
+  for (int r = 0; r < R; ++r) update_row(block, rows.row + r, max[kGroup * r], sum[kGroup * r], first, head_size);
+  return true;
+}
+
+// The online softmax of a block. `live_end(row)`: from that column on the row's scores are -inf and their exponentials 0.
+template <class LiveEnd>
+void softmax_block(const Block& block, bool masked, bool first, int64_t head_size, const LiveEnd& live_end) {
+  for (int64_t row = 0; row < block.rows; row += kRows) {
+    const int64_t end = std::min(row + kRows, block.rows);
+    if (end == row + kRows && softmax_rows(RowGroup<kRows>{block, row, live_end(end - 1)}, masked, first, head_size)) continue;
+    for (int64_t r = row; r < end; ++r) softmax_rows(RowGroup<1>{block, r, live_end(r)}, masked, first, head_size);
   }
 }
 
@@ -162,15 +187,17 @@ struct Head {
   TransposedRows keys;
 };
 
-// Scores of the block against the keys from `key` on, masked: hidden columns are -inf, then scaled and added to the mask if there is
-// one. `hidden(row)` is the first column that causality hides.
+// Scores of the block against the keys from `key` on: scaled, -inf where causality hides them (before the scaling), the mask added.
+// `hidden(row)` is the first hidden column.
 template <class Hidden>
 void score_block(const Profile& profile, const AttentionShape& shape, const AttentionForward& tensors, const Head& at,
                  const Block& block, int64_t query, int64_t key, const Hidden& hidden) {
-  row_products(profile, at.keys, tensors.key.at(at.batch, at.head, 0), tensors.key.row_stride, key, block.columns,
-               hidden(block.rows - 1), tensors.query.at(at.batch, at.head, query), tensors.query.row_stride, block.rows, 1.0f,
-               block.scores);
   const AttentionMask& mask = shape.mask;
+  // The product's own factor is the same rounding as a scaling afterwards; BLAS may treat 0 and negative ones in another way.
+  const bool scaled = mask.data == nullptr && shape.scale > 0;
+  row_products(profile, at.keys, tensors.key.at(at.batch, at.head, 0), tensors.key.row_stride, key, block.columns,
+               hidden(block.rows - 1), tensors.query.at(at.batch, at.head, query), tensors.query.row_stride, block.rows,
+               scaled ? shape.scale : 1.0f, block.scores);
   for (int64_t row = 0; row < block.rows; ++row) {
     float* scores = block.scores + row * block.columns;
     std::fill(scores + hidden(row), scores + block.columns, kMinusInfinity);
@@ -178,6 +205,8 @@ void score_block(const Profile& profile, const AttentionShape& shape, const Atte
       const float* addend = mask.data + at.batch * mask.batch_stride + at.head * mask.head_stride + (query + row) * mask.query_stride +
                             (mask.key_stride == 0 ? 0 : key);
       scale_and_mask(scores, addend, mask.key_stride == 0, shape.scale, block.columns);
+    } else if (!scaled) {
+      scale_row(scores, shape.scale, block.columns);
     }
   }
 }
@@ -210,7 +239,7 @@ void attend(const Profile& profile, const AttentionShape& shape, const Attention
     score_block(profile, shape, tensors, at, block, query, key, hidden);
     // -inf stays -inf under a positive scale, and exp(-inf - max) is 0: such groups need no work
     const bool skip = diagonal && !masked && shape.scale > 0;
-    softmax_block(block, masked, shape.scale, key == 0, shape.head_size, [&](int64_t row) {
+    softmax_block(block, masked, key == 0, shape.head_size, [&](int64_t row) {
       return skip ? std::min((hidden(row) + kGroup - 1) / kGroup * kGroup, block.columns) : block.columns;
     });
     weighted_rows(profile, tensors.value.at(at.batch, at.head, key), tensors.value.row_stride, shape.head_size, block.scores,
