@@ -25,12 +25,12 @@ PER_FORM = 6
 
 
 def rename(row: Pattern, word: int) -> int:
-    """The same instruction on the fuzzer's registers; number 31 stays, four bits of `rm` select v0..v15."""
+    """The same instruction on the fuzzer's registers; number 31 stays."""
     for name, low, mask in row.fields:
         if name in REGISTERS and word >> low & mask != 31:
             word = word & ~(mask << low) | REGISTERS[name] << low
-        if name == "m" and any(field == "rm" and bits == 15 for field, _, bits in row.fields):
-            pass  # part of the lane index for 16-bit elements, of the register number otherwise: kept
+        if name in ("imm19", "imm14") and row.flow is not None:
+            word = word & ~(mask << low) | 2 << low  # over the next instruction
     return word
 
 

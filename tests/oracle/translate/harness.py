@@ -18,9 +18,9 @@ from torch_densecore.oracle.translate import context as ctx
 from torch_densecore.oracle.translate import link, unit
 from torch_densecore.oracle.translate.bits import TABLE, Pattern
 
-RECORD = 768  # bytes: x1..x5, sp, nzcv, x0; then 9 vectors; from WINDOW on the memory that the instruction may touch
+RECORD = 768  # bytes: x1..x5, sp, nzcv, x0; then 11 vectors; from WINDOW on the memory that the instruction may touch
 WINDOW, WINDOW_SIZE = 256, 512
-X_SLOTS, V_SLOTS = (1, 2, 3, 4, 5), (1, 2, 3, 4, 5, 16, 17, 18, 19)
+X_SLOTS, V_SLOTS = (1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 5, 16, 17, 18, 19, 31)
 V_BASE = 64
 MEMORY_ROWS = {
     "load_store_unsigned", "load_store_indexed", "load_store_register", "load_store_pair", "load_store_ordered",

@@ -11,12 +11,13 @@ import json
 import sqlite3
 import sys
 from pathlib import Path
+from typing import Any
 
-_SCHEMA = "CREATE TABLE IF NOT EXISTS units (entry INTEGER PRIMARY KEY, digest BLOB, code BLOB, emulated TEXT)"
+_SCHEMA = "CREATE TABLE IF NOT EXISTS units (entry INTEGER PRIMARY KEY, digest BLOB, code BLOB, facts TEXT)"
 _TIMEOUT = 30.0
 _BATCH = 64
 
-Emulated = list[tuple[int, int, str]]
+Facts = dict[str, Any]
 
 
 def translator_version() -> str:
@@ -28,8 +29,8 @@ def translator_version() -> str:
     return digest.hexdigest()[:16]
 
 
-def _digest(entry: int, code: bytes, emulated: str) -> bytes:
-    return hashlib.blake2b(entry.to_bytes(8, "little") + code + emulated.encode(), digest_size=16).digest()
+def _digest(entry: int, code: bytes, facts: str) -> bytes:
+    return hashlib.blake2b(entry.to_bytes(8, "little") + code + facts.encode(), digest_size=16).digest()
 
 
 class UnitCache:
@@ -58,22 +59,22 @@ class UnitCache:
         self._db.execute("PRAGMA synchronous=NORMAL")
         self._db.execute(_SCHEMA)
 
-    def get(self, entry: int) -> tuple[bytes, Emulated] | None:
-        """Code of a unit and its emulated instructions, or None."""
+    def get(self, entry: int) -> tuple[bytes, Facts] | None:
+        """Code of a unit and what else is known about it, or None."""
         if self._db is None:
             return None
         row = self._guard(self._fetch, entry)
         if row is None or _digest(entry, row[1], row[2]) != row[0]:
             return None
-        return row[1], [tuple(item) for item in json.loads(row[2])]
+        return row[1], json.loads(row[2])
 
     def _fetch(self, entry: int) -> tuple[bytes, bytes, str] | None:
         assert self._db is not None
-        return self._db.execute("SELECT digest, code, emulated FROM units WHERE entry = ?", (entry,)).fetchone()
+        return self._db.execute("SELECT digest, code, facts FROM units WHERE entry = ?", (entry,)).fetchone()
 
-    def put(self, entry: int, code: bytes, emulated: Emulated) -> None:
+    def put(self, entry: int, code: bytes, facts: Facts) -> None:
         """Keep a unit; written in batches and by `flush`."""
-        text = json.dumps(emulated)
+        text = json.dumps(facts)
         self._pending.append((entry, _digest(entry, code, text), code, text))
         if len(self._pending) >= _BATCH:
             self.flush()

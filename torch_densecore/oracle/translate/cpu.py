@@ -21,6 +21,7 @@ from unicorn import arm64_const as arm
 from .. import memory as layout
 from . import context as ctx
 from . import runtime, unit
+from .bits import sign_extend
 from .cache import UnitCache, translator_version
 from .link import LinkError, compile_text, features
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 _ARENA = 512 << 20
 _ALIGN = 64
+_LARGE = 60  # instructions; longer units without a loop get the fast code generator
 _RESOLVE = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64)
 _ENTER = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64)
 _WORD = 0xFFFFFFFFFFFFFFFF
@@ -92,6 +94,7 @@ class TranslatedCpu:
         self._callbacks = (_RESOLVE(self._on_resolve), _RESOLVE(self._on_step), _RESOLVE(self._on_hook))
         resolve, step, hook = (ctypes.cast(callback, ctypes.c_void_p).value for callback in self._callbacks)
         self._trap = self._place(compile_text(runtime.trap()))
+        self._lazy = self._place(compile_text(runtime.lazy()))
         self._stopped = self._place(compile_text(runtime.stopped()))
         self._hooked = self._place(compile_text(runtime.hooked()))
         self._enter = _ENTER(self._place(compile_text(runtime.enter())))
@@ -212,7 +215,7 @@ class TranslatedCpu:
             code = self._hooked
         else:
             code = self._unit(pc)
-        ctypes.c_uint64.from_address(self._table + 2 * pc).value = code
+        self._slot(pc).value = code
         return code
 
     def _unit(self, pc: int) -> int:
@@ -223,21 +226,45 @@ class TranslatedCpu:
                 known = self._compile(pc, low, high)
             else:
                 self.statistics.loaded += 1
-            code, emulated = known
-            for at, word, reason in emulated:
+            code, facts = known
+            for at, word, reason in facts["emulated"]:
                 self.statistics.emulated[at] = (word, reason)
+            for target in facts["direct"]:
+                slot = self._slot(target)
+                slot.value = slot.value or self._lazy
             self._units[pc] = self._place(code)
         return self._units[pc]
 
-    def _compile(self, pc: int, low: int, high: int) -> tuple[bytes, list[tuple[int, int, str]]]:
+    def _slot(self, pc: int) -> ctypes.c_uint64:
+        return ctypes.c_uint64.from_address(self._table + 2 * pc)
+
+    def _compile(self, pc: int, low: int, high: int) -> tuple[bytes, dict[str, Any]]:
         start = time.perf_counter()
-        translated = unit.translate(pc, low, high, self.machine.memory.r32, self.flat)
-        code = compile_text(translated.text)
+        translated = unit.translate(pc, low, high, self.machine.memory.r32, self.flat, self._stub_target)
+        plain = not translated.loops and translated.instructions > _LARGE
+        code = compile_text(translated.text, 0 if plain else 2)
         self.statistics.compiled += 1
         self.statistics.instructions += translated.instructions
         self.statistics.seconds += time.perf_counter() - start
-        self._cache.put(pc, code, translated.emulated)
-        return code, translated.emulated
+        facts = {"emulated": translated.emulated, "direct": translated.direct}
+        self._cache.put(pc, code, facts)
+        return code, facts
+
+    def _stub_target(self, pc: int) -> int | None:
+        """Where the veneer of an import leads: its pointer is constant once the images are loaded."""
+        for low, high in self._stubs:
+            if low <= pc < high:
+                adrp, ldr, br = (self.machine.memory.r32(pc + offset) for offset in (0, 4, 8))
+                if adrp & 0x9F00001F != 0x90000010 or ldr & 0xFFC003FF != 0xF9400210 or br != 0xD61F0200:
+                    return None
+                page = sign_extend((adrp >> 5 & 0x7FFFF) << 2 | adrp >> 29 & 3, 21) << 12
+                return self.machine.memory.r64((pc & ~0xFFF) + page + (ldr >> 10 & 0xFFF) * 8)
+        return None
+
+    @property
+    def _stubs(self) -> list[tuple[int, int]]:
+        sections = ((image.base, section) for image in self.machine.images for section in image.find_sections("__stubs"))
+        return [(base + section.addr, base + section.addr + section.size) for base, section in sections]
 
     def _extent(self, pc: int) -> tuple[int, int]:
         """The function that contains an address."""

@@ -6,7 +6,7 @@ compile it.  No floating-point operation carries a fast-math flag.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from . import context as ctx
@@ -61,11 +61,13 @@ def mangle(ty: str) -> str:
 class Emitter:
     """Collects the body of one function `i64 (ctx*)`."""
 
-    def __init__(self, flat: bool, blocks: frozenset[int]) -> None:
+    def __init__(self, flat: bool, blocks: frozenset[int], stub: Callable[[int], int | None] = lambda _: None) -> None:
+        self.stub = stub  # final target of an import's veneer, None for other addresses
         self.flat = flat  # guest addresses are host addresses
         self.blocks = blocks  # guest addresses that start a basic block of this unit
         self.lines: list[str | tuple[str, Node]] = []
         self.declarations: dict[str, str] = {}
+        self.direct: set[int] = set()  # static targets outside the unit
         self.nodes: list[Node] = []
         self.compare: tuple[str, Value, Value] | None = None  # what the flags of this block come from
         self.node = Node()
@@ -373,22 +375,20 @@ class Emitter:
         return self.value("ptr", f"getelementptr i8, ptr %ctx, i64 {offset}").name
 
     def target(self, address: Value) -> str:
-        """Host function of a guest address; a resolver compiles it on first use."""
+        """Host function of a guest address, from the table of compiled code."""
         self.lines.append(f"  store {address}, ptr {self.context_pointer(ctx.PC)}")
-        table = self.value("i64", f"load i64, ptr {self.context_pointer(ctx.TABLE)}, !invariant.load !1")
-        fast, slow, found = self.label(), self.label(), self.label()
-        if not address.name.isdigit():  # a computed address may be anything
-            offset = self.add(address, -ctx.LOW)
-            index = self.call("i64", "llvm.fshr.i64", offset, offset, self.const("i64", 2))
-            valid = self.icmp("ult", index, self.const("i64", ctx.SPAN >> 2))
-            inside = self.label()
-            self.line(f"  br {valid}, label %{inside}, label %{slow}, !prof !0")
-            self.begin(inside)
-        slot = self.op("add", table, self.op("shl", address, self.const("i64", 1)))
-        pointer = self.value("ptr", f"inttoptr {slot} to ptr")
-        known = self.value("ptr", f"load ptr, {pointer}")
-        missing = self.value("i1", f"icmp ne {known}, null")
-        self.line(f"  br {missing}, label %{fast}, label %{slow}, !prof !0")
+        if address.name.isdigit():  # the table has an entry for every static target, if only one that compiles it
+            self.direct.add(int(address.name))
+            return self._entry(address).name
+        fast, slow, found, inside = (self.label() for _ in range(4))
+        offset = self.add(address, -ctx.LOW)
+        index = self.call("i64", "llvm.fshr.i64", offset, offset, self.const("i64", 2))
+        valid = self.icmp("ult", index, self.const("i64", ctx.SPAN >> 2))
+        self.line(f"  br {valid}, label %{inside}, label %{slow}, !prof !0")
+        self.begin(inside)
+        known = self._entry(address)
+        present = self.value("i1", f"icmp ne {known}, null")
+        self.line(f"  br {present}, label %{fast}, label %{slow}, !prof !0")
         self.begin(slow)
         resolve = self.value("ptr", f"load ptr, ptr {self.context_pointer(ctx.RESOLVE)}")
         compiled = self.value("ptr", f"call ptr {resolve.name}(ptr %ctx, {address})")
@@ -397,6 +397,11 @@ class Emitter:
         self.line(f"  br label %{found}")
         self.begin(found)
         return self.value("ptr", f"phi ptr [ {known.name}, %{fast} ], [ {compiled.name}, %{slow} ]").name
+
+    def _entry(self, address: Value) -> Value:
+        table = self.value("i64", f"load i64, ptr {self.context_pointer(ctx.TABLE)}, !invariant.load !1")
+        slot = self.op("add", table, self.op("shl", address, self.const("i64", 1)))
+        return self.value("ptr", f"load ptr, {self.value('ptr', f'inttoptr {slot} to ptr')}")
 
     def leave(self, address: Value) -> None:
         """Return from the unit with the guest address to continue at."""
@@ -414,6 +419,11 @@ class Emitter:
         self.set_x(30, self.const("i64", back))
         self.sync_out(flags=False)
         self._expect(self.value("i64", f"call i64 {self.target(address)}(ptr %ctx)"), back)
+
+    def stop(self, pc: int) -> None:
+        """Let the emulator fail at the instruction at `pc`."""
+        self.single_step(pc)
+        self.line(f"  ret i64 {ctx.STOPPED}")
 
     def single_step(self, pc: int) -> None:
         """Let the emulator execute the instruction at `pc`."""

@@ -21,14 +21,14 @@ class LinkError(Exception):
     """The object needs something that a unit may not have."""
 
 
-@lru_cache(maxsize=1)
-def target_machine() -> llvm.TargetMachine:
-    """Code generator for this host."""
+@lru_cache(maxsize=2)
+def target_machine(level: int) -> llvm.TargetMachine:
+    """Code generator for this host; level 0 is several times faster and its code several times slower."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_triple("x86_64-unknown-linux-gnu")
     return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=features(), opt=2, reloc="pic", codemodel="small"
+        cpu=llvm.get_host_cpu_name(), features=features(), opt=level, reloc="pic", codemodel="small"
     )
 
 
@@ -38,29 +38,24 @@ def features() -> str:
     return llvm.get_host_cpu_features().flatten()
 
 
-def _optimise(module: llvm.ModuleRef) -> None:
-    machine = target_machine()
-    options = llvm.create_pipeline_tuning_options(speed_level=1)
-    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
-    builder = llvm.create_pass_builder(machine, options)
+def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, level: int) -> None:
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
     passes = llvm.create_new_function_pass_manager()
     passes.add_sroa_pass()
     passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()
-    passes.add_new_gvn_pass()
-    passes.add_instruction_combine_pass()
-    passes.add_dead_code_elimination_pass()
+    if level:
+        passes.add_new_gvn_pass()
     for function in module.functions:
         if not function.is_declaration:
             passes.run(function, builder)
 
 
-def compile_text(text: str, optimise: bool = True) -> bytes:
+def compile_text(text: str, level: int = 2) -> bytes:
     """Machine code of a module with one defined function, which starts at offset 0."""
-    module = llvm.parse_assembly(text)
-    if optimise:
-        _optimise(module)
-    return join(target_machine().emit_object(module))
+    module, machine = llvm.parse_assembly(text), target_machine(level)
+    _optimise(module, machine, level)
+    return join(machine.emit_object(module))
 
 
 def join(elf: bytes) -> bytes:

@@ -51,14 +51,23 @@ def trap() -> str:
     return _module(e, f"i64 @trap({_CTX})")
 
 
+def lazy() -> str:
+    """i64 (ctx*): compile the unit of the latest target and continue there."""
+    return _through(ctx.RESOLVE, "lazy")
+
+
 def hooked() -> str:
-    """i64 (ctx*): run the hooks of an address, then its unit."""
+    """i64 (ctx*): run the hooks of the latest target, then its unit."""
+    return _through(ctx.HOOK, "hooked")
+
+
+def _through(field: int, name: str) -> str:
     e = Emitter(True, frozenset())
-    hook, pc = _load(e, "ptr", ctx.HOOK), _load(e, "i64", ctx.PC)
-    unit = e.value("ptr", f"call ptr {hook.name}({_CTX}, {pc})")
-    e.line(f"  {(result := '%result')} = musttail call i64 {unit.name}({_CTX})")
-    e.line(f"  ret i64 {result}")
-    return _module(e, f"i64 @hooked({_CTX})")
+    callback, pc = _load(e, "ptr", field), _load(e, "i64", ctx.PC)
+    unit = e.value("ptr", f"call ptr {callback.name}({_CTX}, {pc})")
+    result = e.value("i64", f"musttail call i64 {unit.name}({_CTX})")
+    e.line(f"  ret {result}")
+    return _module(e, f"i64 @{name}({_CTX})")
 
 
 def stopped() -> str:

@@ -12,6 +12,7 @@ from .emit import Emitter
 LIMIT = 4000  # instructions; a longer function continues in further units
 
 Fetch = Callable[[int], int]
+Stub = Callable[[int], "int | None"]
 
 
 @dataclass
@@ -22,6 +23,8 @@ class Unit:
     text: str
     instructions: int
     emulated: list[tuple[int, int, str]] = field(default_factory=list)  # address, word, reason
+    direct: list[int] = field(default_factory=list)  # static targets outside
+    loops: bool = False
 
 
 def discover(entry: int, low: int, high: int, fetch: Fetch, limit: int = LIMIT) -> dict[int, int]:
@@ -58,10 +61,10 @@ def _branch(word: int, pc: int) -> Branch | None:
     return row.flow(row.extract(word), pc) if row is not None and row.flow is not None else None
 
 
-def translate(entry: int, low: int, high: int, fetch: Fetch, flat: bool, limit: int = LIMIT) -> Unit:
+def translate(entry: int, low: int, high: int, fetch: Fetch, flat: bool, stub: Stub, limit: int = LIMIT) -> Unit:
     """Translate the unit at `entry`; [low, high) is the function that contains it."""
     blocks = discover(entry, low, high, fetch, limit)
-    emitter = Emitter(flat, frozenset(blocks))
+    emitter = Emitter(flat, frozenset(blocks), stub)
     unit = Unit(entry, "", 0)
     for start, end in blocks.items():
         emitter.start_block(start)
@@ -71,6 +74,9 @@ def translate(entry: int, low: int, high: int, fetch: Fetch, flat: bool, limit: 
         last = _branch(fetch(end - 4), end - 4)
         if last is None or (last.falls_through and not last.targets):
             emitter.goto(end)
+        elif any(target <= start and target in blocks for target in last.targets):
+            unit.loops = True
+    unit.direct = sorted(emitter.direct)
     unit.text = emitter.finish(f"u{entry:x}", entry)
     return unit
 

@@ -18,6 +18,10 @@ def _immediate(f: SimpleNamespace, pc: int) -> Branch:
 def branch_immediate(e: Emitter, f: SimpleNamespace) -> None:
     target = e.pc + sign_extend(f.imm26, 26) * 4
     if f.op:
+        pointer = e.stub(target)
+        if pointer is not None:  # the veneer of an import: ADRP, LDR, BR through X16
+            target = pointer
+            e.set_x(16, e.const("i64", target))
         e.guest_call(e.const("i64", target), e.pc + 4)
     else:
         e.goto(target)
@@ -67,6 +71,16 @@ def branch_register(e: Emitter, f: SimpleNamespace) -> None:
         raise NotImplementedError("branch to register")
 
 
+def _stop(f: SimpleNamespace, pc: int) -> Branch:
+    return Branch()
+
+
+@insn("11010100001 imm16:16 00000", _stop)
+def breakpoint_instruction(e: Emitter, f: SimpleNamespace) -> None:
+    """BRK: the compiler's trap for code that can't be reached."""
+    e.stop(e.pc)
+
+
 @insn("11010101000000110010 crm:4 op2:3 11111")
 def hint(e: Emitter, f: SimpleNamespace) -> None:
     """NOP, YIELD, BTI, PACIASP and the like: nothing that a single thread sees."""
@@ -81,3 +95,20 @@ def barrier(e: Emitter, f: SimpleNamespace) -> None:
 def read_fpcr(e: Emitter, f: SimpleNamespace) -> None:
     value = e.value("i32", f"load i32, ptr {e.context_pointer(ctx.FPCR)}")
     e.set_x(f.rt, value)
+
+
+@insn("110101010001101101000010000 rt:5")
+def write_flags(e: Emitter, f: SimpleNamespace) -> None:
+    """MSR NZCV."""
+    word = e.cast("trunc", e.op("lshr", e.x(f.rt), e.const("i64", 28)), "i4")
+    e.set_flags(*(e.cast("trunc", e.op("lshr", word, e.const("i4", shift)), "i1") for shift in (3, 2, 1, 0)))
+
+
+@insn("110101010011101101000010000 rt:5")
+def read_flags(e: Emitter, f: SimpleNamespace) -> None:
+    """MRS NZCV."""
+    word = e.const("i64", 0)
+    for name, position in zip("nzcv", (31, 30, 29, 28)):
+        bit = e.op("shl", e.cast("zext", e.flag(name), "i64"), e.const("i64", position))
+        word = e.op("or", word, bit)
+    e.set_x(f.rt, word)
