@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .machine import Machine
 
 POOLED_BYTES = 1 << 20  # larger tensors are made anew for each call
-POOL_LIMIT = 32 << 20
+POOL_LIMIT, POOL_KEYS = 32 << 20, 1024
 _SYMBOLS = {
     "undefined": "__ZN3c1019UndefinedTensorImpl10_singletonE", "reinterpret": "_aoti_torch__reinterpret_tensor",
     "empty_strided": "_aoti_torch_empty_strided", "dim": "_aoti_torch_get_dim", "sizes": "_aoti_torch_get_sizes",
@@ -50,13 +50,16 @@ class Layout:
 
 @dataclass
 class Pooled:
-    """A guest tensor of ours; `data` is its storage's address, `key` None when it is not to be reused."""
+    """A guest tensor of ours; `data` is its storage's address, `key` None when it is not to be reused.
+
+    state: the bytes of its geometry when it was made.
+    """
 
     impl: int
     data: int
     nbytes: int
-    key: Key | None
-    wrapped: bool = False
+    key: tuple[Key, bool] | None
+    state: bytes = b""
 
 
 def describe(machine: Machine) -> dict[str, Any]:
@@ -145,34 +148,39 @@ class GuestTensors:
             self._pool.move_to_end((key, wrapped))
             self._pool_bytes -= pooled.nbytes
         else:
-            impl = self.make(*key)
-            if wrapped:
-                at, bit = self.info["wrapped_number"]
-                self.memory.w8(impl + at, self.memory.r8(impl + at) | 1 << bit)
-            pooled = Pooled(impl, self.data_pointer(impl), nbytes, key if nbytes <= POOLED_BYTES else None, wrapped)
+            pooled = self._new(key, nbytes, wrapped)
         self._taken.append(pooled)
         return pooled
+
+    def _new(self, key: Key, nbytes: int, wrapped: bool) -> Pooled:
+        impl = self.make(*key)
+        if wrapped:
+            at, bit = self.info["wrapped_number"]
+            self.memory.w8(impl + at, self.memory.r8(impl + at) | 1 << bit)
+        reusable = nbytes <= POOLED_BYTES and len(key[1]) <= _INLINE and self.layout is not None
+        state = self._state(impl) if reusable else b""
+        return Pooled(impl, self.data_pointer(impl), nbytes, (key, wrapped) if reusable else None, state)
+
+    def _state(self, impl: int) -> bytes:
+        """The bytes that tell whether an operator changed a tensor: storage, sizes, strides, dtype, the data's address."""
+        at, memory = self.layout, self.memory
+        fields = memory.read(impl + at.storage, at.dtype + 2 - at.storage)
+        return fields + memory.read(memory.r64(impl + at.storage) + at.data, 8)
 
     def finish(self) -> None:
         """End a call: return the tensors that are as they were to the pool and drop the others."""
         for pooled in self._taken:
-            if pooled.key is not None and self._unchanged(pooled):
-                self._pool.setdefault((pooled.key, pooled.wrapped), []).append(pooled)
+            if pooled.key is not None and self._state(pooled.impl) == pooled.state:
+                self._pool.setdefault(pooled.key, []).append(pooled)
                 self._pool_bytes += pooled.nbytes
             else:
                 self.dropped.append(pooled.impl)
         self._taken.clear()
         self._bases.clear()
-        while self._pool_bytes > POOL_LIMIT or len(self._pool) > 1024:
+        while self._pool_bytes > POOL_LIMIT or len(self._pool) > POOL_KEYS:
             _, oldest = self._pool.popitem(last=False)
             self._pool_bytes -= sum(p.nbytes for p in oldest)
             self.dropped += [pooled.impl for pooled in oldest]
-
-    def _unchanged(self, pooled: Pooled) -> bool:
-        if self.layout is None:
-            return False
-        code, sizes, strides, data = self.geometry(pooled.impl)
-        return (code, sizes, strides) == pooled.key and data == pooled.data
 
     def retain(self, impl: int) -> None:
         """Count one more reference (the low word of the count, in both layouts that releases have)."""
