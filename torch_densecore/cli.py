@@ -11,6 +11,8 @@ from collections.abc import Sequence
 # and the recording tools work where the compiled extension or an optional extra is missing
 COMMANDS: dict[str, tuple[str, str]] = {
     "coverage": ("torch_densecore.coverage", "Every op of the device: tier, dtypes, certificate."),
+    "oracle": ("torch_densecore.oracle.commands", "Ask the reference wheel for its bits; survey this host against it."),
+    "certify": ("torch_densecore.certify.commands", "Sweep operators against the reference wheel and store certificates."),
     "run": ("torch_densecore.launcher", "Run an unmodified script with the reference's bits."),
     "record": ("torch_densecore.trace.commands.record", "Record every operator of a program to a trace file."),
     "validate": ("torch_densecore.trace.commands.validate", "Check that a trace file is complete and undamaged."),
