@@ -1,5 +1,8 @@
-"""Runs the wheel's machine code at near-native speed: A64 functions are translated to LLVM IR on first use."""
+"""Runs the wheel's machine code at near-native speed: A64 functions are translated to LLVM IR on first use.
 
-from .cpu import Statistics, TranslatedCpu, cache_name
+Needs llvmlite and an x86-64 Linux host; the page docs/translator.md explains the machine.
+"""
 
-__all__ = ["Statistics", "TranslatedCpu", "cache_name"]
+from .cpu import Statistics, TranslatedCpu, install
+
+__all__ = ["Statistics", "TranslatedCpu", "install"]

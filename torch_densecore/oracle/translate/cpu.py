@@ -7,6 +7,7 @@ import bisect
 import ctypes
 import hashlib
 import mmap
+import platform
 import time
 import weakref
 from collections import Counter
@@ -19,11 +20,12 @@ import unicorn
 from unicorn import arm64_const as arm
 
 from .. import memory as layout
+from ..cache import oracle_dir
 from . import context as ctx
 from . import runtime, unit
 from .bits import sign_extend
 from .cache import UnitCache, translator_version
-from .link import LinkError, compile_text, features
+from .link import compile_text, features
 
 if TYPE_CHECKING:
     from ..machine import Machine
@@ -32,8 +34,7 @@ _ARENA = 512 << 20
 _ALIGN = 64
 _LARGE = 60  # instructions; longer units without a loop get the fast code generator
 _RESOLVE = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64)
-_ENTER = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64)
-_WORD = 0xFFFFFFFFFFFFFFFF
+_START = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *[ctypes.c_uint64] * 4)
 
 
 def _register_map() -> dict[int, tuple[int, int]]:
@@ -97,14 +98,15 @@ class TranslatedCpu:
         self._lazy = self._place(compile_text(runtime.lazy()))
         self._stopped = self._place(compile_text(runtime.stopped()))
         self._hooked = self._place(compile_text(runtime.hooked()))
-        self._enter = _ENTER(self._place(compile_text(runtime.enter())))
-        handler, data = self._trap_handler()
+        start = self._place(compile_text(runtime.start()))
+        self._start = _START(start)
+        handler, data = self._trap_handler(start)
         delta = self.machine.memory.host_base - layout.LOW
         for offset, value in ((ctx.TABLE, self._table), (ctx.DELTA, delta), (ctx.RESOLVE, resolve), (ctx.STEP, step),
                               (ctx.HOOK, hook), (ctx.HANDLER, handler), (ctx.HANDLER_DATA, data)):  # fmt: skip
             self._set64(offset, value or 0)
 
-    def _trap_handler(self) -> tuple[int, int]:
+    def _trap_handler(self, start: int) -> tuple[int, int]:
         """The machine's trap handler, reading and writing registers in the context."""
         native = self.machine.native
         if native is None:
@@ -112,10 +114,19 @@ class TranslatedCpu:
         block = self._native = type(native.runtime).from_buffer_copy(native.runtime)
         block.reg_read = self._place(compile_text(runtime.register_access(write=False)))
         block.reg_write = self._place(compile_text(runtime.register_access(write=True)))
+        block.start = start
+        block.sp, block.lr = ctx.X + 8 * 31, ctx.X + 8 * 30
         block.x[:] = [ctx.X + 8 * i for i in range(len(block.x))]
         for bank in (block.s, block.d, block.v):
             bank[:] = [ctx.V + 16 * i for i in range(len(bank))]
         return native.trap.value, ctypes.addressof(block)
+
+    @property
+    def handle(self) -> tuple[int, int]:
+        """What the compiled helper's calls take: the runtime block and the CPU, of the emulator or of this one."""
+        if self.translating:
+            return ctypes.addressof(self._native), self.context
+        return self.machine.native.address, self.emulator._uch  # type: ignore[union-attr]
 
     # ---- the emulator's interface ---------------------------------------------------------------------
 
@@ -158,9 +169,7 @@ class TranslatedCpu:
         if not self.translating or count:
             self.emulator.emu_start(begin, until, timeout, count)
             return
-        self._set64(ctx.STOP, 0)
-        self._set64(ctx.PC, self._enter(self.context, begin, until))
-        self._set64(ctx.STOP, 0)
+        self._start(self.context, begin, until, 0, 0)
 
     # ---- callbacks from translated code ---------------------------------------------------------------
 
@@ -312,10 +321,14 @@ def _reserve(size: int, protection: int) -> int:
     return got
 
 
-def cache_name(wheel_digest: str, flat: bool) -> str:
-    """File name of the cache for a wheel on this host."""
+def install(machine: Machine, wheel_digest: str) -> TranslatedCpu:
+    """Make a booted machine run translated code; its compiled units are kept in the cache."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        raise NotImplementedError(f"translation needs an x86-64 host, not {platform.machine()}")
+    folder = oracle_dir() / "units"
+    flat = machine.memory.host_base == layout.LOW
     host = hashlib.sha256(f"{features()}|{flat}".encode()).hexdigest()[:12]
-    return f"units-{wheel_digest[:16]}-{translator_version()}-{host}.sqlite"
-
-
-__all__ = ["LinkError", "Statistics", "TranslatedCpu", "cache_name"]
+    cpu = TranslatedCpu(machine, folder / f"{wheel_digest[:16]}-{translator_version()}-{host}.sqlite")
+    machine.uc = cpu
+    cpu.translating = True
+    return cpu

@@ -18,26 +18,34 @@ def _load(e: Emitter, ty: str, offset: int) -> Value:
     return e.value(ty, f"load {ty}, ptr {e.context_pointer(offset)}")
 
 
-def enter() -> str:
-    """i64 (ctx*, pc, until): run units from `pc` until one continues at `until` or a hook stops the machine."""
+def start() -> str:
+    """i32 (ctx*, i64 begin, i64 until, i64 timeout, i64 count): the emulator's start function.
+
+    Runs units from `begin` until one continues at `until` or a hook stops the machine; the last two arguments are
+    ignored.
+    """
     e = Emitter(True, frozenset())
+    e.begin("entry")
+    stop = Value("ptr", e.context_pointer(ctx.STOP))
+    e.line(f"  store i64 0, {stop}")
     e.line("  br label %loop")
     e.begin("loop")
-    e.line("  %pc = phi i64 [ %start, %0 ], [ %next, %again ]")
+    e.line("  %pc = phi i64 [ %begin, %entry ], [ %next, %again ]")
     pc = Value("i64", "%pc")
     e.line(f"  br {e.icmp('eq', pc, Value('i64', '%until'))}, label %done, label %go")
     e.begin("go")
-    e.line(f"  br {e.icmp('ne', _load(e, 'i32', ctx.STOP), e.const('i32', 0))}, label %done, label %run")
+    e.line(f"  br {e.icmp('ne', _load(e, 'i64', ctx.STOP), e.const('i64', 0))}, label %done, label %run")
     e.begin("run")
-    e.line(f"  %next = call i64 {e.target(pc)}({_CTX})")
+    function = e.target(pc)
+    e.line(f"  %next = call i64 {function}({_CTX})")
     e.line("  br label %again")
     e.begin("again")
     e.line("  br label %loop")
     e.begin("done")
-    e.line("  ret i64 %pc")
-    return _module(e, f"i64 @enter({_CTX}, i64 %start, i64 %until)").replace("[ %start, %0 ]", "[ %start, %begin ]").replace(
-        "nounwind {\n", "nounwind {\nbegin:\n"
-    )
+    e.line(f"  store {pc}, ptr {e.context_pointer(ctx.PC)}")
+    e.line(f"  store i64 0, {stop}")
+    e.line("  ret i32 0")
+    return _module(e, f"i32 @start({_CTX}, i64 %begin, i64 %until, i64 %timeout, i64 %count)")
 
 
 def trap() -> str:
@@ -45,7 +53,7 @@ def trap() -> str:
     e = Emitter(True, frozenset())
     handler, data, pc = _load(e, "ptr", ctx.HANDLER), _load(e, "ptr", ctx.HANDLER_DATA), _load(e, "i64", ctx.PC)
     e.line(f"  call void {handler.name}({_CTX}, {pc}, i32 4, {data})")
-    stopped = e.icmp("ne", _load(e, "i32", ctx.STOP), e.const("i32", 0))
+    stopped = e.icmp("ne", _load(e, "i64", ctx.STOP), e.const("i64", 0))
     back = _load(e, "i64", ctx.X + 8 * 30)
     e.line(f"  ret {e.select(stopped, e.const('i64', ctx.STOPPED), back)}")
     return _module(e, f"i64 @trap({_CTX})")
