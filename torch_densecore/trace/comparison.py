@@ -32,6 +32,8 @@ ORIGIN_KINDS = {
     "arguments": "equal tensors, other scalar arguments",
     "data": "an input from outside the run differs",
 }
+# a long text of which the parts that matter stand alone; the seed before the program has set its own
+NOT_COMPARED = ("torch.config", "seeds.torch")
 VERDICTS = ("equal", "origin", "inherited", "absorbed", "uncertain", "only a", "only b")
 
 
@@ -76,12 +78,12 @@ class Comparison:
     verdicts: Counter[str] = field(default_factory=Counter)
     passes: Counter[str] = field(default_factory=Counter)
     origins: list[Origin] = field(default_factory=list)
-    unmatched: list[tuple[str, int, str, str]] = field(default_factory=list)  # (side, event, op, module), the first 1000
+    unmatched: list[tuple[str, int, str, str]] = field(default_factory=list)  # first 1000 (side, event, op, module)
     by_module: dict[tuple[int, str], Counter[str]] = field(default_factory=dict)
     by_op: dict[str, Counter[str]] = field(default_factory=dict)
     layouts: int = 0
     accumulation: list[tuple[int, list[str], list[str]]] = field(default_factory=list)
-    rng_steps: list[int] = field(default_factory=list)
+    rng_steps: list[int] = field(default_factory=list)  # steps that begin with another generator state or seed
     # one entry per differing pair, for the plot
     places: array = field(default_factory=lambda: array("I"))
     shares: array = field(default_factory=lambda: array("f"))
@@ -92,9 +94,9 @@ class Comparison:
 
     @property
     def differ(self) -> bool:
-        """Whether any recorded bit, draw or call differs."""
+        """Whether any recorded bit or call differs."""
         different = sum(count for verdict, count in self.verdicts.items() if verdict != "equal")
-        return bool(different or self.accumulation or self.rng_steps)
+        return bool(different or self.accumulation)
 
     @property
     def problems(self) -> list[str]:
@@ -132,7 +134,8 @@ class _Comparer:
         result.origins = list(self._origins.values())
         self._check_usable()
         marks_a, marks_b = self._rng_marks
-        result.rng_steps = [step for step in marks_a if step in marks_b and marks_a[step] != marks_b[step]]
+        # a program seeds after the recording has begun, so the state at step 0 says nothing
+        result.rng_steps = [s for s in marks_a if s and s in marks_b and marks_a[s] != marks_b[s]]
         self._compare_accumulation()
         return result
 
@@ -146,7 +149,7 @@ class _Comparer:
                         order.append(item.site.param)
                 yield item
             elif "step" in item:
-                self._rng_marks[side][item["step"]] = item.get("rng", {}).get("torch", "")
+                self._rng_marks[side][item["step"]] = str(item.get("rng"))
 
     def _judge(self, pair: Pair) -> None:
         result = self.result
@@ -197,11 +200,14 @@ class _Comparer:
         difference = sampled_difference(a, b)
         if verdict == "origin":
             self._origin(kind, a, b, sites, difference)
-        self._plot(place, difference, verdict == "origin")
+        if difference.elements:
+            self._plot(place, difference, verdict == "origin")
 
     def _rng_kind(self, a: Event, b: Event, ins: bool | None, outs: bool | None) -> str | None:
         """How a random operator differs; None when it draws nothing or differs for another reason."""
         if a.rng is None or b.rng is None:
+            return None
+        if a.rng[0] == a.rng[1] and b.rng[0] == b.rng[1]:  # could have drawn but did not (dropout of 0)
             return None
         same_before, same_after = a.rng[0] == b.rng[0], a.rng[1] == b.rng[1]
         was_in_step, self._rng_in_step = self._rng_in_step, same_after
@@ -308,7 +314,7 @@ class _SitePair:
 def environment_differences(a: dict[str, Any], b: dict[str, Any]) -> list[tuple[str, Any, Any]]:
     """(dotted name, value of a, value of b) of everything that differs; None where a side has no such entry."""
     flat_a, flat_b = dict(_flatten(a)), dict(_flatten(b))
-    names = [name for name in dict.fromkeys([*flat_a, *flat_b]) if name != "torch.config"]
+    names = [name for name in dict.fromkeys([*flat_a, *flat_b]) if name not in NOT_COMPARED]
     return [(n, flat_a.get(n), flat_b.get(n)) for n in names if flat_a.get(n) != flat_b.get(n)]
 
 

@@ -233,7 +233,8 @@ class TraceReader:
                 if not tab or len(check) != 9 or not line.endswith(b"\n"):
                     if number == 1:
                         raise TraceError(f"{self.path} is not a densecore trace")
-                    self._damaged(f"line {number} is cut off" if not line.endswith(b"\n") else f"line {number} has no checksum")
+                    what = "has no checksum" if line.endswith(b"\n") else "is cut off"
+                    self._damaged(f"line {number} {what}")
                     return
                 crc = zlib.crc32(text, crc)
                 blob = None

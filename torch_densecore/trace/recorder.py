@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from . import environment
 from .arguments import scan, template, tensor_meta
@@ -26,7 +26,7 @@ from .keep import KeepPolicy, TensorStore
 from .operators import OperatorInfo, info_of, tensors_in
 from .storages import StorageBook
 
-SAMPLES = 16  # elements of each output that are stored, for the report's estimates
+SAMPLES = 32  # elements of each output that are stored, for the report's estimates
 # ways in which a tensor's memory leaves torch and can be written unseen
 EXPOSING = ("numpy", "__array__", "__dlpack__")
 IGNORED_NAMESPACES = ("profiler",)  # markers without arithmetic
@@ -66,7 +66,9 @@ class Recorder(TorchDispatchMode):
         self._modules.stop()
 
     def _step(self, number: int) -> None:
-        self._writer.write({"step": number, "rng": {"torch": _rng_digest(None, "cpu"), "seed": torch.initial_seed()}})
+        with _disable_current_modes():  # reading the state is no part of the program
+            state = {"torch": _rng_digest(None, "cpu"), "seed": torch.initial_seed()}
+        self._writer.write({"step": number, "rng": state})
 
     def _patch(self) -> None:
         """Notices when a tensor's memory is handed out (the methods work as before)."""

@@ -34,7 +34,7 @@ def show(result: Comparison, console: Console, *, all_origins: bool = False) -> 
     parts.append(_counts(result))
     if result.origins:
         parts.append(_origins(result, None if all_origins else MAX_ROWS))
-    parts += _remarks(result)
+    parts += [Text(f"\n{line}" if i == 0 else line) for i, line in enumerate(remarks(result))]
     console.print(Group(*parts))
     console.print(verdict(result))
 
@@ -56,16 +56,22 @@ def verdict_text(result: Comparison) -> tuple[str, str]:
             text += f" But {' and '.join(result.incomplete)} ends early: the run was killed."
         return text, "green"
     if not result.origins:
-        return f"Different: no call with equal inputs has unequal outputs, but the {calls} calls are not all alike.", "red"
+        alone = result.verdicts["only a"] + result.verdicts["only b"]
+        return f"Different: {_several(alone, 'call')} without a partner; no matched call begins a difference.", "red"
     first = min(result.origins, key=lambda origin: origin.first)
     where = f" in {first.module}" if first.module else ""
     total = sum(len(origin.events) for origin in result.origins)
     return (
-        f"Different: first at call {first.first[0]} (step {first.step}, {first.phase}): {first.op}{where}, {first.source}: "
-        f"{ORIGIN_KINDS[first.kind]}.\n{total} origins at {len(result.origins)} places; "
-        f"{result.verdicts['inherited']} calls only inherited the difference.",
+        f"Different: first at call {first.first[0]} (step {first.step}, {first.phase}): {first.op}{where}, "
+        f"{first.source}: {ORIGIN_KINDS[first.kind]}.\n{_several(total, 'origin')} at "
+        f"{_several(len(result.origins), 'place')}; {_several(result.verdicts['inherited'], 'call')} only inherited "
+        "the difference.",
         "red",
     )
+
+
+def _several(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def size_text(difference: Difference) -> str:
@@ -74,7 +80,7 @@ def size_text(difference: Difference) -> str:
         return "-"
     sample = "" if difference.exact else " sampled"
     if not difference.differing:
-        return f"0 of {difference.elements}{sample}"
+        return f"none of {difference.elements}{sample}"
     ulp = "NaN/number" if difference.max_ulp == float("inf") else f"{difference.max_ulp:.6g} ulp"
     return f"{difference.differing} of {difference.elements}{sample}, max {ulp}"
 
@@ -125,28 +131,30 @@ def _origin_row(origin: Origin) -> list[str]:
     module = origin.module if origin.phase == "forward" else f"{origin.module} ({origin.phase})".strip()
     size = size_text(origin.difference) if not origin.detail else f"{size_text(origin.difference)}; {origin.detail}"
     return [
-        str(origin.step), f"{origin.first[0]}/{origin.first[1]}", origin.op.removeprefix("aten::"), module, origin.source,
-        str(len(origin.events)), origin.kind, size,
+        str(origin.step), f"{origin.first[0]}/{origin.first[1]}", origin.op.removeprefix("aten::"), module,
+        origin.source, str(len(origin.events)), origin.kind, size,
     ]  # fmt: skip
 
 
-def _remarks(result: Comparison) -> list[Text]:
-    remarks = []
+def remarks(result: Comparison) -> list[str]:
+    """What else is worth knowing: generators, accumulation order, layouts, notes and ends of the files."""
+    lines = []
     if result.rng_steps:
-        remarks.append(f"The generator's state differs at the start of step {_numbers(result.rng_steps)}.")
+        lines.append(f"The random generator differs at the start of step {_numbers(result.rng_steps)}.")
     for step, order_a, order_b in result.accumulation[:3]:
-        remarks.append(f"Gradients are accumulated in another order in step {step}: {_first_change(order_a, order_b)}.")
+        lines.append(f"Gradients are accumulated in another order in step {step}: {_first_change(order_a, order_b)}.")
     if result.layouts:
-        remarks.append(
-            f"{result.layouts} calls have tensors that lie differently in memory; record with --logical-order to compare them."
+        lines.append(
+            f"{result.layouts} calls have tensors that lie differently in memory; "
+            "record with --logical-order to compare them."
         )
     for reader in (result.a, result.b):
-        remarks += [f"{reader.path}: {note}" for note in reader.summary.notes]
+        lines += [f"{reader.path}: {note}" for note in reader.summary.notes]
         if reader.summary.error:
-            remarks.append(f"{reader.path}: the run ended with {reader.summary.error}")
+            lines.append(f"{reader.path}: the run ended with {reader.summary.error}")
     for path in result.incomplete:
-        remarks.append(f"{path}: the run was killed; compared up to its end.")
-    return [Text(f"\n{remark}" if i == 0 else remark) for i, remark in enumerate(remarks)]
+        lines.append(f"{path}: the run was killed; compared up to its end.")
+    return lines
 
 
 def _first_change(a: list[str], b: list[str]) -> str:

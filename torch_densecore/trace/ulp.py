@@ -7,7 +7,8 @@ import numpy as np
 # how to read a stored element: (integer type of its bits, sign bit or None for integers)
 _SIGNED = {
     "float16": (np.int16, 15), "bfloat16": (np.int16, 15), "float32": (np.int32, 31), "float64": (np.int64, 63),
-    "complex64": (np.int32, 31), "complex128": (np.int64, 63), "float8_e4m3fn": (np.int8, 7), "float8_e5m2": (np.int8, 7),
+    "complex64": (np.int32, 31), "complex128": (np.int64, 63), "float8_e4m3fn": (np.int8, 7),
+    "float8_e5m2": (np.int8, 7),
 }  # fmt: skip
 
 

@@ -39,9 +39,9 @@ def add_recording(parser: argparse.ArgumentParser) -> None:
     from ..keep import HELP
 
     parser.add_argument("--keep-tensors", action="append", metavar="WHICH", help=f"store tensors: {HELP}")
-    parser.add_argument("--keep-limit", type=parse_size, default="256M", metavar="SIZE", help="cap of the stored tensors (256M)")
-    parser.add_argument("--samples", type=int, default=16, metavar="N", help="elements of every output to store (16)")
-    parser.add_argument("--logical-order", action="store_true", help="digests that do not depend on memory layout (slower)")
+    parser.add_argument("--keep-limit", type=parse_size, default="256M", metavar="SIZE", help="cap of tensors (256M)")
+    parser.add_argument("--samples", type=int, default=32, metavar="N", help="elements of every output to store (32)")
+    parser.add_argument("--logical-order", action="store_true", help="digests independent of memory layout (slower)")
     parser.add_argument("--rehash", action="store_true", help="hash every input of every operator anew (slower)")
 
 

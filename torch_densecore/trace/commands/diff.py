@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_output(parser: argparse.ArgumentParser) -> None:
     """The options of a comparison's output."""
-    parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write the result as JSON (default: stdout)")
+    parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write JSON (default: to stdout)")
     parser.add_argument("--html", metavar="FILE", help="write a self-contained HTML report")
     parser.add_argument("--all", action="store_true", help="print all origins, not only the first 40")
 
