@@ -16,7 +16,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from . import host
-from .errors import GuestError
+from .errors import GuestError, GuestException
 from .host import HostTensor
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _SYMBOLS = {
     "empty_strided": "_aoti_torch_empty_strided", "dim": "_aoti_torch_get_dim", "sizes": "_aoti_torch_get_sizes",
     "strides": "_aoti_torch_get_strides", "dtype": "_aoti_torch_get_dtype", "data_ptr": "_aoti_torch_get_data_ptr",
     "layout": "_aoti_torch_get_layout",
-    "update_wrapped": "__ZN5torch8autograd9generated7details21update_wrapped_numberERN2at6TensorES5_",
+    "promote": "__ZN2at6native24update_result_type_stateERKNS_6TensorERKNS0_15ResultTypeStateE",
 }  # fmt: skip
 _SCAN = 0x100  # bytes of a TensorImpl that the layout search looks at
 _INLINE = 5  # c10::SizesAndStrides keeps this many sizes and strides inside the object
@@ -212,22 +212,28 @@ class GuestTensors:
         return [words[0], storage, data, rank, offset, dtype]
 
     def find_wrapped_number(self) -> tuple[int, int]:
-        """Byte and bit of a TensorImpl that mark a wrapped number, found by having torch copy the mark."""
-        source, target = (self.make(7, (), ()) for _ in range(2))
-        handles = [self.heap.new(struct.pack("<Q", impl)) for impl in (source, target)]
-        before = self.memory.read(target, _SCAN)
+        """Byte and bit of a TensorImpl that mark a wrapped number, found by their effect on type promotion.
+
+        The state of a promotion is the dtype so far of dimensioned tensors, wrapped numbers and scalars; to int32 everywhere
+        an int64 tensor without dimensions adds itself as a scalar, and as a wrapped number once the right bit is set.
+        """
+        impl = self.make(4, (), ())
+        handle, state = self.heap.new(struct.pack("<Q", impl)), self.heap.new(bytes([3, 3, 3]))
         try:
             for at, bit in product(range(16, _SCAN), range(8)):
-                byte = self.memory.r8(source + at)
-                self.memory.w8(source + at, byte ^ (1 << bit))
-                self.machine.call(self.info["update_wrapped"], *handles)
-                self.memory.w8(source + at, byte)
-                if self.memory.read(target, _SCAN) != before:
+                byte = self.memory.r8(impl + at)
+                self.memory.w8(impl + at, byte ^ (1 << bit))
+                try:
+                    promoted = self.machine.call(self.info["promote"], handle, state) & 0xFFFFFF
+                except (GuestError, GuestException):  # a changed field may well be a pointer
+                    promoted = 0
+                self.memory.w8(impl + at, byte)
+                if promoted == int.from_bytes([3, 4, 3], "little"):
                     return at, bit
         finally:
-            self.dropped += [source, target]
-            for handle in handles:
-                self.heap.free(handle)
+            self.dropped.append(impl)
+            self.heap.free(handle)
+            self.heap.free(state)
         raise GuestError("the mark of wrapped numbers was not found")
 
     def _owned_base(self, code: int, sizes: tuple[int, ...], strides: tuple[int, ...]) -> Pooled:
