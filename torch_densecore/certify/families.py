@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from . import inputs
-from .compare import Call
+from .comparison import Call
 from .inputs import CHUNK_EDGES, LANE_EDGES, LAYOUTS, THREADS
 
 Case = Callable[[], Call]
