@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 from hosts import assert_same_on_every_host
+
 from torch_densecore.certify import Call, compare
 
 FORWARD = "aten::_scaled_dot_product_flash_attention_for_cpu"
