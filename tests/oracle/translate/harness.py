@@ -66,11 +66,11 @@ def program(word: int, branch: bool) -> list[int]:
 
 @dataclass
 class Outcome:
-    """Records after the instruction, and whether the translator left it to the emulator."""
+    """Records after the instruction, and why the translator left it to the emulator, if it did."""
 
     emulated: np.ndarray
     translated: np.ndarray
-    fell_back: bool
+    left: str
 
 
 class Harness:
@@ -99,8 +99,8 @@ class Harness:
         ctypes.memmove(self.base, code, len(code))
         self.uc.ctl_remove_cache(self.base, self.base + len(code))
         emulated = self._emulate(states, len(code))
-        translated, fell_back = self._translate(states, len(code))
-        return Outcome(emulated, translated, fell_back)
+        translated, left = self._translate(states, len(code))
+        return Outcome(emulated, translated, left)
 
     def _load(self, states: np.ndarray) -> None:
         raw = np.ascontiguousarray(states)
@@ -117,7 +117,7 @@ class Harness:
         self.uc.emu_start(self.base, self.base + length - 4)
         return self._read()
 
-    def _translate(self, states: np.ndarray, length: int) -> tuple[np.ndarray, bool]:
+    def _translate(self, states: np.ndarray, length: int) -> tuple[np.ndarray, str]:
         self._load(states)
         translated = unit.translate(self.base, self.base, self.base + length, self._fetch, True, lambda _: None)
         machine_code = link.compile_text(translated.text)
@@ -125,9 +125,9 @@ class Harness:
         for number, value in ((20, self.data), (21, self.records)):
             ctypes.c_uint64.from_address(self.context + ctx.X + 8 * number).value = value
         if translated.emulated:
-            return self._read(), True
+            return self._read(), translated.emulated[0][2]
         ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)(ctypes.addressof(self._code_view))(self.context)
-        return self._read(), False
+        return self._read(), ""
 
     @staticmethod
     def _fetch(pc: int) -> int:

@@ -1,0 +1,101 @@
+"""Runs every operator of a torch program twice in one oracle, emulated and translated, and compares the bits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten, tree_map
+
+from torch_densecore.certify import bits
+from torch_densecore.oracle import Oracle
+from torch_densecore.oracle.mode import host_only
+
+
+@contextmanager
+def emulated(oracle: Oracle) -> Iterator[None]:
+    """Have a translated oracle emulate for a while."""
+    cpu = oracle.machine.translated
+    assert cpu is not None
+    cpu.translating = False
+    try:
+        yield
+    finally:
+        cpu.translating = True
+
+
+def differences(ours: Any, theirs: Any) -> int:
+    """Elements whose bits differ, over two structures of results; a different structure counts as one."""
+    left, right = tree_flatten(ours)[0], tree_flatten(theirs)[0]
+    if len(left) != len(right):
+        return 1
+    total = 0
+    for a, b in zip(left, right):
+        if isinstance(a, torch.Tensor) != isinstance(b, torch.Tensor):
+            total += 1
+        elif isinstance(a, torch.Tensor):
+            same = a.shape == b.shape and a.dtype == b.dtype and a.stride() == b.stride()
+            total += bits.first_difference(0, a.detach(), b.detach())[0] if same else 1
+        else:
+            total += a != b and not (a != a and b != b)
+    return total
+
+
+def _copy(value: Any) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    out = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
+    return out.copy_(value) if value.numel() else out
+
+
+def run_both(oracle: Oracle, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    """Outcome emulated and translated: (results, arguments after the call, random state) or the error's text."""
+    state = oracle.get_rng_state()
+    outcomes = []
+    for translated in (False, True):
+        mine = tree_map(_copy, (args, kwargs))
+        oracle.set_rng_state(state)
+        try:
+            if translated:
+                result = oracle.run(name, *mine[0], **mine[1])
+            else:
+                with emulated(oracle):
+                    result = oracle.run(name, *mine[0], **mine[1])
+            random = torch.from_numpy(oracle.get_rng_state())
+            outcomes.append((result.value, mine, random, sorted(result.provenance)))
+        except Exception as error:
+            outcomes.append(f"{type(error).__name__}: {error}")
+    return outcomes[0], outcomes[1]
+
+
+class BothMode(TorchDispatchMode):
+    """Compares every operator of a program; the program goes on with the host's results."""
+
+    def __init__(self, oracle: Oracle, max_calls: int) -> None:
+        super().__init__()
+        self.oracle, self.max_calls = oracle, max_calls
+        self.calls: Counter[str] = Counter()
+        self.errors: Counter[str] = Counter()
+        self.off: dict[str, str] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        overload = func._schema.overload_name
+        name = func._schema.name + (f".{overload}" if overload else "")
+        if not host_only(func, tree_flatten((args, kwargs))[0]) and self.calls[name] < self.max_calls:
+            self.calls[name] += 1
+            self._compare(name, args, kwargs)
+        return func(*args, **kwargs)
+
+    def _compare(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        first, second = run_both(self.oracle, name, args, kwargs)
+        if isinstance(first, str) or isinstance(second, str):
+            self.errors[name] += 1
+            if first != second:
+                self.off[name] = f"emulated {str(first)[:200]}, translated {str(second)[:200]}"
+        elif count := differences(second, first):
+            self.off[name] = f"{count} elements"

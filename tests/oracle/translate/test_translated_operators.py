@@ -1,0 +1,103 @@
+"""Operators of the wheel, translated against emulated in one machine, and what happens when something goes wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from both import BothMode, differences, emulated, run_both
+
+pytestmark = pytest.mark.oracle
+
+
+def _tensor(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(0))
+
+
+CASES = {
+    "aten::exp": ((_tensor(1003),), {}),
+    "aten::gelu": ((_tensor(37, 11).t(),), {}),
+    "aten::_softmax": ((_tensor(5, 131), 1, False), {}),
+    "aten::native_layer_norm": ((_tensor(9, 33), [33], _tensor(33), _tensor(33), 1e-5), {}),
+    "aten::sum.dim_IntList": ((_tensor(13, 517), [1]), {}),
+    "aten::sort": ((_tensor(501),), {}),
+    "aten::add_.Tensor": ((_tensor(4, 9), _tensor(9)), {"alpha": 0.3}),
+    "aten::mm": ((_tensor(17, 9), _tensor(9, 5)), {}),
+    "aten::normal_": ((torch.empty(100),), {}),
+    "aten::index_put": ((_tensor(6, 4), [torch.tensor([1, 5])], _tensor(2, 4)), {}),
+    "aten::_to_copy": ((_tensor(77) * 1e10,), {"dtype": torch.int32}),
+    "aten::std.correction": ((_tensor(3, 50), [1]), {}),
+    "aten::cat": (([_tensor(3, 4), _tensor(2, 4)],), {}),
+}
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_same_bits(translated, name: str) -> None:  # type: ignore[no-untyped-def]
+    args, kwargs = CASES[name]
+    first, second = run_both(translated, name, args, kwargs)
+    assert not isinstance(first, str), first
+    assert differences(second, first) == 0
+
+
+@pytest.mark.parametrize("threads", [1, 4, 10])
+def test_thread_chunks(translated, threads: int) -> None:  # type: ignore[no-untyped-def]
+    translated.num_threads = threads
+    try:
+        first, second = run_both(translated, "aten::exp", (_tensor(3 * 32768 + 5),), {})
+    finally:
+        translated.num_threads = 4
+    assert differences(second, first) == 0
+
+
+def test_exceptions_unwind_through_translated_frames(translated) -> None:  # type: ignore[no-untyped-def]
+    x = _tensor(3, 4)
+    before = translated.machine.heap.live_bytes
+    for _ in range(3):
+        with pytest.raises(RuntimeError, match="cannot be multiplied"):
+            translated.call("aten::mm", x, x)
+    first, second = run_both(translated, "aten::mm", (x, x), {})
+    assert first == second
+    assert differences(*run_both(translated, "aten::mm", (x, x.t()), {})) == 0
+    assert translated.machine.heap.live_bytes - before < 1 << 20
+
+
+def test_exception_inside_a_parallel_region(translated) -> None:  # type: ignore[no-untyped-def]
+    weight, index = _tensor(10, 3), torch.tensor([0, 11])
+    with pytest.raises(IndexError, match="out of range"):
+        translated.call("aten::index_select", weight, 0, index)
+    assert differences(*run_both(translated, "aten::index_select", (weight, 0, torch.tensor([1, 9])), {})) == 0
+
+
+def test_provenance_is_counted(translated) -> None:  # type: ignore[no-untyped-def]
+    assert translated.run("aten::exp", _tensor(8)).pure
+    assert "sgemm_small" in translated.run("aten::mm", _tensor(3, 4), _tensor(4, 5)).provenance
+
+
+def test_modes_share_one_machine(translated) -> None:  # type: ignore[no-untyped-def]
+    cpu = translated.machine.translated
+    with emulated(translated):
+        translated.call("aten::exp", _tensor(8))
+        assert not cpu.translating
+    assert cpu.translating
+
+
+def test_a_second_oracle_maps_memory_elsewhere(translated) -> None:  # type: ignore[no-untyped-def]
+    from torch_densecore.oracle import Oracle
+
+    other = Oracle(translate=True)
+    assert translated.machine.translated.flat and not other.machine.translated.flat
+    x = _tensor(1003).numpy()
+    assert np.array_equal(translated.call("aten::exp", x).view(np.uint32), other.call("aten::exp", x).view(np.uint32))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16", "int64", "complex64"])
+def test_operator_database(translated, dtype: str) -> None:  # type: ignore[no-untyped-def]
+    from torch_densecore.oracle.survey import run_op_db
+
+    mode = BothMode(translated, max_calls=3)
+    with torch.backends.mkldnn.flags(enabled=False), mode:
+        for _ in run_op_db(getattr(torch, dtype)):
+            pass
+    assert len(mode.calls) > 100
+    assert not mode.off

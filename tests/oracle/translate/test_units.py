@@ -1,0 +1,135 @@
+"""The translator's parts that need neither the emulator nor the wheel."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from torch_densecore.oracle.translate import unit
+from torch_densecore.oracle.translate.bits import Table, float_immediate, logical_immediate, parse, sign_extend
+from torch_densecore.oracle.translate.cache import UnitCache
+from torch_densecore.oracle.translate.link import LinkError, compile_text
+from torch_densecore.oracle.translate.registers import Node, solve
+
+RET, ADD, CBZ_BACK, BL = 0xD65F03C0, 0x91000400, 0xB5FFFFE1, 0x94000010  # cbnz x1, -4
+
+
+def test_pattern_needs_32_bits() -> None:
+    assert parse("sf 0000000 imm:24") == (0x7F000000, 0, (("sf", 31, 1), ("imm", 0, 0xFFFFFF)))
+    with pytest.raises(ValueError, match="31 bits"):
+        parse("0000000 imm:24")
+
+
+def test_rows_are_tried_in_order() -> None:
+    table = Table()
+    table.insn("1 a:31")(lambda e, f: None)
+    table.insn("a:32")(lambda e, f: None)
+    assert table.find(0x80000000) is table.rows[0]
+    assert table.find(0x7FFFFFFF) is table.rows[1]
+    assert table.rows[0].extract(0x80000005).a == 5
+
+
+@pytest.mark.parametrize(
+    ("n", "imms", "immr", "size", "mask"),
+    [(0, 0b000000, 0, 32, 1), (0, 0b111100, 0, 64, 0x5555555555555555), (1, 31, 0, 64, 0xFFFFFFFF),
+     (0, 0b000111, 4, 32, 0xF000000F), (1, 63, 0, 64, None), (1, 3, 0, 32, None)],
+)  # fmt: skip
+def test_logical_immediate(n: int, imms: int, immr: int, size: int, mask: int | None) -> None:
+    assert logical_immediate(n, imms, immr, size) == mask
+
+
+def test_float_immediate() -> None:
+    assert float_immediate(0x70, 32) == 0x3F800000  # 1.0
+    assert float_immediate(0x70, 64) == 0x3FF << 52
+    assert float_immediate(0x80, 16) == 0xC000  # -2.0
+    assert float_immediate(0x3F, 32) == 0x41F80000  # 31.0
+
+
+def test_sign_extend() -> None:
+    assert [sign_extend(v, 3) for v in range(8)] == [0, 1, 2, 3, -4, -3, -2, -1]
+
+
+def _fetch(words: list[int]):  # type: ignore[no-untyped-def]
+    return lambda pc: words[pc // 4]
+
+
+def test_blocks_of_a_loop() -> None:
+    assert unit.discover(0, 0, 16, _fetch([ADD, ADD, CBZ_BACK, RET])) == {0: 4, 4: 12, 12: 16}
+
+
+def test_blocks_stay_in_the_function() -> None:
+    assert unit.discover(0, 0, 8, _fetch([ADD, ADD, RET])) == {0: 8}
+
+
+def test_a_unit_is_bounded() -> None:
+    blocks = unit.discover(0, 0, 4000, lambda pc: ADD, limit=10)
+    assert blocks == {0: 40}
+
+
+def test_unknown_instruction_is_left_to_the_emulator() -> None:
+    translated = unit.translate(0, 0, 12, _fetch([ADD, 0x00000000, RET]), True, lambda _: None)
+    assert translated.emulated == [(4, 0, "not in the table")]
+    assert translated.instructions == 3
+
+
+def test_calls_are_listed() -> None:
+    translated = unit.translate(0, 0, 8, _fetch([BL, RET]), True, lambda _: None)
+    assert translated.direct == [0x40]
+
+
+def test_only_changed_registers_are_stored_and_needed_ones_loaded() -> None:
+    first, second = Node(label=0), Node()
+    first.reads(1)
+    first.writes(2)
+    first.synchronised = True
+    first.followers.append(second)
+    second.reads(8)
+    second.writes(4)
+    second.synchronised = True
+    solve([first, second])
+    assert (first.needed, first.dirty) == (1, 2)
+    assert (second.needed, second.dirty) == (8, 4)
+
+
+def test_register_changed_on_one_path_is_loaded_at_the_start() -> None:
+    head, left, join = Node(label=0, successors=[4, 8]), Node(label=4, successors=[8]), Node(label=8, synchronised=True)
+    left.writes(1)
+    solve([head, left, join])
+    assert join.dirty == 1
+    assert head.needed == 1 and left.needed == 0
+
+
+def test_external_symbols_are_refused() -> None:
+    with pytest.raises(LinkError, match="somewhere"):
+        compile_text("declare i64 @somewhere()\ndefine i64 @f() {\n  %a = call i64 @somewhere()\n  ret i64 %a\n}\n")
+
+
+def test_cache_round_trip(tmp_path: Path) -> None:
+    path = tmp_path / "units.sqlite"
+    first, second = UnitCache(path), UnitCache(path)
+    first.put(0x1234, b"code", {"direct": [1], "emulated": []})
+    assert second.get(0x1234) is None
+    first.flush()
+    assert second.get(0x1234) == (b"code", {"direct": [1], "emulated": []})
+
+
+def test_cache_ignores_altered_code(tmp_path: Path) -> None:
+    path = tmp_path / "units.sqlite"
+    cache = UnitCache(path)
+    cache.put(1, b"code", {})
+    cache.flush()
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE units SET code = ?", (b"cod3",))
+    assert UnitCache(path).get(1) is None
+
+
+def test_unusable_cache_gives_one_notice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "units.sqlite"
+    path.write_bytes(b"not a database" * 100)
+    cache = UnitCache(path)
+    cache.put(1, b"code", {})
+    cache.flush()
+    assert cache.get(1) is None
+    assert capsys.readouterr().err.count("is not used") == 1
