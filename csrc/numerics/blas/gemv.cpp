@@ -60,8 +60,6 @@ void row_sums(SumOrder order, const GemvCall& call, int64_t first, int64_t rows,
   for (; i < rows; ++i) out[i] = dot(order, n, along_k ? Strided{a + i * call.lda, 1} : Strided{a + i, call.lda}, x);
 }
 
-}  // namespace
-
 void sgemv(const Profile& profile, const GemvCall& call) {
   const SumOrder order = profile.blas->find(BlasRoutine::kGemv, call.trans, call.m * call.n).order;
   const int64_t rows = call.trans == 'N' ? call.m : call.n;
@@ -74,6 +72,36 @@ void sgemv(const Profile& profile, const GemvCall& call) {
       *y = finish(call.alpha, sums[i], call.beta, y);
     }
   });
+}
+
+// y += (alpha * x[j]) * column j, column by column; the compiler of the reference fuses each step.
+void add_columns(const GemvCall& call) {
+  for (int64_t i = 0; i < call.m; ++i) {
+    float& y = call.y[i * call.incy];
+    if (call.beta == 0) y = 0;
+    else if (call.beta != 1) y *= call.beta;
+  }
+  for (int64_t j = 0; j < call.n; ++j) {
+    const float factor = call.alpha * call.x[j * call.incx];
+    const float* column = call.a + j * call.lda;
+    for (int64_t i = 0; i < call.m; ++i) call.y[i * call.incy] = fma(factor, column[i], call.y[i * call.incy]);
+  }
+}
+
+void add_rows(const GemvCall& call) {
+  for (int64_t i = 0; i < call.n; ++i) {
+    float& y = call.y[i * call.incy];
+    const float sum = ordered_dot(kChain, call.m, {call.x, call.incx}, {call.a + i * call.lda, 1});
+    y = call.beta == 0 ? call.alpha * sum : fma(call.beta, y, call.alpha * sum);
+  }
+}
+
+}  // namespace
+
+void gemv(const Profile& profile, const GemvCall& call) {
+  if (call.incx > 0 && call.incy > 0) sgemv(profile, call);
+  else if (call.trans == 'N') add_columns(call);
+  else add_rows(call);
 }
 
 float sdot(const Profile& profile, int64_t n, const float* x, int64_t incx, const float* y, int64_t incy) {

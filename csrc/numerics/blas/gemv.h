@@ -8,7 +8,7 @@
 
 namespace densecore {
 
-// y := alpha * op(A) * x + beta * y; A is m by n, column-major. trans is 'N' or 'T'; the increments are positive.
+// y := alpha * op(A) * x + beta * y; A is m by n, column-major. trans is 'N' or 'T'. y is not read if beta is 0.
 struct GemvCall {
   char trans;
   int64_t m;
@@ -24,7 +24,9 @@ struct GemvCall {
 };
 
 using GemvFn = void(const Profile& profile, const GemvCall& call);
-DENSECORE_KERNEL(sgemv, GemvFn);
+// What torch does for a matrix and a vector: sgemv, or, for an increment that BLAS does not take (0, of an expanded vector), its own
+// loops (at::native::gemv in ATen/native/BlasKernel.cpp).
+DENSECORE_KERNEL(gemv, GemvFn);
 
 using DotFn = float(const Profile& profile, int64_t n, const float* x, int64_t incx, const float* y, int64_t incy);
 DENSECORE_KERNEL(sdot, DotFn);
