@@ -31,6 +31,7 @@ at::Tensor dropout(const at::Tensor& input, double p, bool train) {
   noise.div_(1 - p);
   return input.mul(noise);
 }
+DENSECORE_COMPOSITE("aten::dropout", dropout);
 
 // module.to(device) keeps a Parameter's identity, and with it tied weights, only where this is true; torch's own list of
 // compatible backends lacks this one.
@@ -40,23 +41,12 @@ bool has_compatible_shallow_copy_type(const at::Tensor& self, const at::Tensor& 
   };
   return dense(self) && dense(from);
 }
-
-template <auto fn>
-void put(const char* name) {
-  static auto* handles = new std::vector<c10::RegistrationHandleRAII>;
-  for (const auto key : {c10::DispatchKey::PrivateUse1, c10::DispatchKey::AutogradPrivateUse1}) {
-    handles->push_back(c10::Dispatcher::singleton().registerImpl(
-        {name, ""}, key, c10::KernelFunction::makeFromUnboxedFunction(TORCH_FN(fn)),
-        c10::impl::CppSignature::make<decltype(fn)>(), nullptr, "torch_densecore"));
-  }
-}
+DENSECORE_COMPOSITE("aten::_has_compatible_shallow_copy_type", has_compatible_shallow_copy_type);
 
 }  // namespace
 
 void register_cpu_branches() {
   at::native::_fused_sdp_choice_stub.set_privateuse1_dispatch_ptr(&sdpa_choice);
-  put<&dropout>("aten::dropout");
-  put<&has_compatible_shallow_copy_type>("aten::_has_compatible_shallow_copy_type");
 }
 
 }  // namespace densecore

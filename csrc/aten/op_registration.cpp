@@ -14,6 +14,17 @@ std::vector<OpKernel>& kernels() {
   return all;
 }
 
+struct Composite {
+  const char* name;
+  c10::KernelFunction (*make)();
+  c10::impl::CppSignature signature;
+};
+
+std::vector<Composite>& composites() {
+  static std::vector<Composite> all;
+  return all;
+}
+
 struct Registrations {
   std::vector<c10::RegistrationHandleRAII> device;
   std::vector<std::pair<std::string, bool>> device_ops;
@@ -67,6 +78,10 @@ c10::OperatorHandle find_op(const std::string& name) {
 
 void detail::add_op_kernel(OpKernel kernel) { kernels().push_back(std::move(kernel)); }
 
+detail::CompositeRegistrar::CompositeRegistrar(const char* name, c10::KernelFunction (*make)(), c10::impl::CppSignature signature) {
+  composites().push_back({name, make, signature});
+}
+
 void register_device_kernels() {
   auto& dispatcher = c10::Dispatcher::singleton();
   auto& all = registrations();
@@ -75,6 +90,12 @@ void register_device_kernels() {
     TORCH_INTERNAL_ASSERT(own.insert(kernel.name).second, kernel.name, " has two kernels");
     all.device.push_back(put(kernel, c10::DispatchKey::PrivateUse1));
     all.device_ops.emplace_back(kernel.name, true);
+  }
+  for (const auto& composite : composites()) {
+    for (const auto key : {c10::DispatchKey::PrivateUse1, c10::DispatchKey::AutogradPrivateUse1}) {
+      all.device.push_back(dispatcher.registerImpl(parse_op_name(composite.name), key, composite.make(), composite.signature,
+                                                   nullptr, "torch_densecore"));
+    }
   }
   for (const auto& operator_name : dispatcher.getAllOpNames()) {
     const std::string name = c10::toString(operator_name);

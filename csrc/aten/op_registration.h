@@ -61,6 +61,15 @@ struct Registrar {
   }
 };
 
+struct CompositeRegistrar {
+  CompositeRegistrar(const char* name, c10::KernelFunction (*make)(), c10::impl::CppSignature signature);
+};
+
+template <auto fn>
+c10::KernelFunction make_composite() {
+  return c10::KernelFunction::makeFromUnboxedFunction(TORCH_FN(fn));
+}
+
 }  // namespace detail
 
 #define DENSECORE_REGISTER(name, fn, device_only) \
@@ -68,6 +77,10 @@ struct Registrar {
 #define DENSECORE_OP(name, fn) DENSECORE_REGISTER(name, fn, false)
 // For what makes sense on the device alone: its tensors' memory and metadata.
 #define DENSECORE_DEVICE_OP(name, fn) DENSECORE_REGISTER(name, fn, true)
+// For an op that torch composes of others by branching on the device: fn composes it as for a CPU tensor; autograd sees its parts.
+#define DENSECORE_COMPOSITE(name, fn)                                                                     \
+  static const ::densecore::detail::CompositeRegistrar C10_CONCATENATE(densecore_composite_, __COUNTER__)( \
+      name, &::densecore::detail::make_composite<&fn>, c10::impl::CppSignature::make<decltype(&fn)>())
 
 // Puts the kernels on the device's key, and the host call on every other op that has a CPU kernel. Called once, when the module
 // loads.
