@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "record": ("torch_densecore.trace.commands.record", "Record every operator of a program to a trace file."),
     "validate": ("torch_densecore.trace.commands.validate", "Check that a trace file is complete and undamaged."),
     "diff": ("torch_densecore.trace.commands.diff", "Compare two traces: where do two runs first differ?"),
+    "replay": ("torch_densecore.trace.commands.replay", "Make a trace's stored calls again, each from its inputs."),
     "explain": ("torch_densecore.trace.commands.explain", "Say which arithmetic makes two traces differ."),
     "verify": ("torch_densecore.trace.commands.verify", "Run a program again and compare it with a stored trace."),
     "probe": ("torch_densecore.trace.commands.probe", "Find out how this machine computes and write it as JSON."),

@@ -137,9 +137,8 @@ def _plot(
     parts = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img"><g>']
     for value, label in ticks:
         y = TOP + height * (1 - min(value, top) / top)
-        parts.append(
-            f'<path class="axis" d="M{LEFT} {y:.1f}H{WIDTH - 8}"/><text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{label}</text>'
-        )
+        parts.append(f'<path class="axis" d="M{LEFT} {y:.1f}H{WIDTH - 8}"/>')
+        parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{label}</text>')
     for step in list(result.steps)[:: max(1, len(result.steps) // 100)]:
         parts.append(f'<path class="axis" d="M{LEFT + width * step / total:.1f} {TOP}v6"/>')
     bins = min(BINS, total)
