@@ -1,0 +1,31 @@
+"""Activations and their derivatives that call exp, erf, tanh or log, or fuse a multiply-add in loop tails."""
+
+from torch_densecore.registry import kernel
+
+SOURCE = "ATen/native/cpu/Activation.cpp; csrc/numerics/pointwise/activation.cpp"
+
+kernel(
+    "gelu gelu_ gelu.out gelu_backward gelu_backward.grad_input",
+    reason="erf of the group of 4 lanes, or SLEEF tanh; the libm model (erff, expf, tanhf) and fused multiply-adds in loop tails",
+    source=SOURCE,
+)
+kernel(
+    "silu silu_ silu.out silu_backward silu_backward.grad_input mish mish_ mish.out mish_backward glu glu.out",
+    reason="SLEEF in pairs of whole vectors; the libm model (expf, log1pf, tanhf) and fused multiply-adds in loop tails",
+    source=SOURCE,
+)
+kernel(
+    "softplus softplus.out softplus_backward softplus_backward.grad_input elu elu_ elu.out elu_backward elu_backward.grad_input",
+    reason="SLEEF in pairs of whole vectors; the libm model (expf, log1pf, expm1f) in loop tails",
+    source=SOURCE,
+)
+kernel(
+    "tanh_backward tanh_backward.grad_input",
+    reason="grad * (1 - y * y): fused in loop tails, not in whole vectors",
+    source="ATen/native/cpu/BinaryOpsKernel.cpp; csrc/numerics/pointwise/activation.cpp",
+)
+kernel(
+    "log_sigmoid_forward",
+    reason="SLEEF exp and log1p for every element",
+    source=SOURCE,
+)
