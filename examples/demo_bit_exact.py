@@ -4,9 +4,9 @@
     python examples/demo_bit_exact.py --live 0,1,49        also recompute these steps in the oracle, element by element
     python examples/demo_bit_exact.py --make-certificate   make the certificate anew (runs the wheel; needs torch_densecore[oracle])
 
-The certificate holds, from a run of the whole program in the reference wheel's own machine code, op by op: the loss's bits and a digest
-of every gradient and parameter after each step, the initial weights, one evaluation and 200 sampled tokens. Beside it stands the
-plain host CPU, element by element. Exit code 0: every bit agrees.
+The certificate comes from a run of the whole program in the reference wheel's own machine code, op by op: the loss's bits and a
+digest of every gradient and parameter after each step, the initial weights, one evaluation and 200 sampled tokens. Beside it
+stands the plain host CPU, element by element. Exit code 0: every bit agrees.
 """
 
 from __future__ import annotations
