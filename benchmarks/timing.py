@@ -64,14 +64,19 @@ def measure(case: Case, rounds: int = 15, clock: Callable[[], float] = time.perf
     return Ratio(case.name, statistics.median(ratios), quartiles[0], quartiles[2])
 
 
-def main(title: str, cases: Sequence[Case]) -> None:
-    """Command line of a benchmark file: measures the cases and prints a table."""
-    parser = argparse.ArgumentParser(description=title)
-    parser.add_argument("--threads", type=int, default=1, help="host threads of both sides")
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--only", default="", help="cases whose name contains this")
-    parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
-    args = parser.parse_args()
+def parser(title: str) -> argparse.ArgumentParser:
+    """The options that every benchmark has."""
+    options = argparse.ArgumentParser(description=title)
+    options.add_argument("--threads", type=int, default=1, help="host threads of both sides")
+    options.add_argument("--rounds", type=int, default=15)
+    options.add_argument("--only", default="", help="cases whose name contains this")
+    options.add_argument("--markdown", action="store_true", help="print a Markdown table")
+    return options
+
+
+def main(title: str, cases: Sequence[Case], options: argparse.ArgumentParser | None = None) -> argparse.Namespace:
+    """Command line of a benchmark file: measures the cases, prints a table and returns the options."""
+    args = (options or parser(title)).parse_args()
     torch.set_num_threads(args.threads)
     clock = time.process_time if args.threads == 1 else time.perf_counter
     chosen = [case for case in cases if args.only in case.name]
@@ -82,8 +87,9 @@ def main(title: str, cases: Sequence[Case]) -> None:
         print(f"| {heading} | ratio | quartiles |\n|---|---:|---:|")
         for row in rows:
             print("| " + " | ".join(row) + " |")
-        return
-    table = Table("case", "ratio", "quartiles", title=heading)
-    for row in rows:
-        table.add_row(*row)
-    Console().print(table)
+    else:
+        table = Table("case", "ratio", "quartiles", title=heading)
+        for row in rows:
+            table.add_row(*row)
+        Console().print(table)
+    return args
