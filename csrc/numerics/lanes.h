@@ -195,9 +195,17 @@ DENSECORE_INLINE V fma(V a, V b, V c) {
   }
 }
 
-// c - a * b, one rounding (FMLS).
+// c - a * b, one rounding (FMLS). Spelled out where gcc does not fold the negation into the instruction.
 template <class V>
 DENSECORE_INLINE V fnma(V a, V b, V c) {
+#if defined(__AVX512F__)
+  if constexpr (lane_count<V> == 16) return bit_cast<V>(_mm512_fnmadd_ps(bit_cast<__m512>(a), bit_cast<__m512>(b), bit_cast<__m512>(c)));
+#endif
+#if defined(__FMA__)
+  if constexpr (lane_count<V> == 8 && sizeof(V) == 32) {
+    return bit_cast<V>(_mm256_fnmadd_ps(bit_cast<__m256>(a), bit_cast<__m256>(b), bit_cast<__m256>(c)));
+  }
+#endif
   return fma(-a, b, c);
 }
 

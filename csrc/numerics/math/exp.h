@@ -23,11 +23,16 @@ DENSECORE_INLINE auto pow2(I q) {
   return from_bits((q + 127) << 23);
 }
 
-// x * 2^q by two factors, so that q may leave the exponent range: a subnormal result is rounded once, in the second product.
+// x * 2^q by two factors, so that q may leave the exponent range: a subnormal result is rounded once, in the second product. AVX-512 has
+// it in one instruction, equal where |q| <= 254; for larger q no caller uses the result.
 template <class V>
-DENSECORE_INLINE V scale_pow2(V x, mask_type<V> q) {
-  const mask_type<V> half = q >> 1;
-  return x * pow2(half) * pow2(q - half);
+DENSECORE_INLINE V scale_pow2(V x, V q) {
+#if defined(__AVX512F__)
+  if constexpr (lane_count<V> == 16) return bit_cast<V>(_mm512_scalef_ps(bit_cast<__m512>(x), bit_cast<__m512>(q)));
+#endif
+  const mask_type<V> whole = to_int(q);
+  const mask_type<V> half = whole >> 1;
+  return x * pow2(half) * pow2(whole - half);
 }
 
 template <class V>
@@ -43,8 +48,7 @@ DENSECORE_INLINE V exp_u10(V x) {
   u = fma(u, s, splat<V>(0.166666671633720397949219f));
   u = fma(u, s, splat<V>(0.5f));
   u = 1.0f + fma(s * s, u, s);
-  // Where n does not fit an int the result is replaced below, or is NaN whatever the factors are.
-  u = scale_pow2(u, to_int(n));
+  u = scale_pow2(u, n);  // where n is out of range the result is replaced below, or is NaN
   u = select(x < -104.0f, V{}, u);
   return select(x > 100.0f, splat<V>(__builtin_inff()), u);
 }
@@ -59,29 +63,22 @@ DENSECORE_INLINE V exp2_u10(V x) {
   u = fma(u, s, splat<V>(0.5550347269e-1f));
   u = fma(u, s, splat<V>(0.2402264476e+0f));
   u = fma(u, s, splat<V>(0.6931471825e+0f));
-  u = scale_pow2(fma(u, s, splat<V>(1.0f)), to_int(n));
+  u = scale_pow2(fma(u, s, splat<V>(1.0f)), n);
   u = select(x >= 128.0f, splat<V>(__builtin_inff()), u);
   return select(x < -150.0f, V{}, u);
 }
 
-// The multiple n of ln 2 nearest to x, and x - n ln 2.
+// x - n ln 2 for an integer n.
 template <class V>
-struct ExpParts {
-  mask_type<V> n;
-  DoubleFloat<V> rest;
-};
-template <class V>
-DENSECORE_INLINE ExpParts<V> split_for_exp(DoubleFloat<V> x) {
-  using namespace exp_constants;
-  const mask_type<V> n = to_int_saturate(round_even(total(x) * kInvLn2));
-  const V wide_n = to_float(n);
-  return {n, add(add(x, wide_n * -kLn2Hi), wide_n * -kLn2Lo)};
+DENSECORE_INLINE DoubleFloat<V> subtract_ln2(DoubleFloat<V> x, V n) {
+  return add(add(x, n * -exp_constants::kLn2Hi), n * -exp_constants::kLn2Lo);
 }
 
 // exp of a double-float as a double-float (SLEEF expk2f): tanh, sinh, cosh, expm1, erfc.
 template <class V>
 DENSECORE_INLINE DoubleFloat<V> exp_double_float(DoubleFloat<V> x) {
-  const auto [n, s] = split_for_exp(x);
+  const V n = round_even(total(x) * exp_constants::kInvLn2);
+  const DoubleFloat<V> s = subtract_ln2(x, n);
   V u = splat<V>(0.1980960224e-3f);
   u = fma(u, s.hi, splat<V>(0.1394256484e-2f));
   u = fma(u, s.hi, splat<V>(0.8333456703e-2f));
@@ -110,8 +107,8 @@ DENSECORE_INLINE V scale_pow2_wide(V x, mask_type<V> q) {
 // exp of a double-float as a float (SLEEF expkf): pow.
 template <class V>
 DENSECORE_INLINE V exp_of_double_float(DoubleFloat<V> x) {
-  const ExpParts<V> parts = split_for_exp(x);
-  const DoubleFloat<V> s = normalize(parts.rest);
+  const mask_type<V> n = to_int_saturate(round_even(total(x) * exp_constants::kInvLn2));
+  const DoubleFloat<V> s = normalize(subtract_ln2(x, to_float(n)));
   V u = splat<V>(0.00136324646882712841033936f);
   u = fma(u, s.hi, splat<V>(0.00836596917361021041870117f));
   u = fma(u, s.hi, splat<V>(0.0416710823774337768554688f));
@@ -119,7 +116,7 @@ DENSECORE_INLINE V exp_of_double_float(DoubleFloat<V> x) {
   u = fma(u, s.hi, splat<V>(0.499999850988388061523438f));
   DoubleFloat<V> t = add_ordered(s, mul(square(s), u));
   t = add_ordered(splat<V>(1.0f), t);
-  return select(x.hi < -104.0f, V{}, scale_pow2_wide(total(t), parts.n));
+  return select(x.hi < -104.0f, V{}, scale_pow2_wide(total(t), n));
 }
 
 template <class V>
