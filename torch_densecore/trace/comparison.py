@@ -34,7 +34,7 @@ ORIGIN_KINDS = {
 }
 # a long text of which the parts that matter stand alone; the seed before the program has set its own
 NOT_COMPARED = ("torch.config", "seeds.torch")
-VERDICTS = ("equal", "origin", "inherited", "absorbed", "uncertain", "only a", "only b")
+SAME = ("equal", "not replayed")  # verdicts that are no difference
 
 
 @dataclass
@@ -95,7 +95,7 @@ class Comparison:
     @property
     def differ(self) -> bool:
         """Whether any recorded bit or call differs."""
-        different = sum(count for verdict, count in self.verdicts.items() if verdict != "equal")
+        different = sum(count for verdict, count in self.verdicts.items() if verdict not in SAME)
         return bool(different or self.accumulation)
 
     @property
@@ -248,6 +248,9 @@ class _Comparer:
 
     def _unmatched(self, pair: Pair) -> None:
         side, event = ("a", pair.a) if pair.a is not None else ("b", pair.b)
+        if "replay" in (self.result.b if side == "a" else self.result.a).environment:
+            self._count("not replayed", event)  # its tensors were not stored
+            return
         self._count(f"only {side}", event)
         self._made["ab".index(side)].update(digest for digest in event.outputs if digest)
         if len(self.result.unmatched) < 1000:
@@ -261,7 +264,7 @@ class _Comparer:
         if counts is None:
             counts = result.by_module[key] = Counter()
         counts[verdict] += 1
-        if verdict != "equal":
+        if verdict not in SAME:
             result.by_op.setdefault(event.site.op, Counter())[verdict] += 1
 
     def _plot(self, place: int, difference: Difference, origin: bool) -> None:

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from .comparison import ORIGIN_KINDS, Comparison, Origin
+from .comparison import ORIGIN_KINDS, SAME, Comparison, Origin
 from .terminal import MEANING, ordered, remarks, size_text, verdict_text
 
 TEMPLATE = Path(__file__).with_name("report.html")
-CLASSES = {"only a": "alone", "only b": "alone"}  # verdict -> colour class; others are their own
+CLASSES = {"only a": "alone", "only b": "alone", "not replayed": "uncertain"}  # verdict -> colour class; others are their own
 MAX_ORIGINS = 500
 MAX_STEPS = 200
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 1100, 190, 56, 24, 10  # of one plot
@@ -195,7 +195,7 @@ def _modules(result: Comparison) -> str:
     shown = list(steps.items())[:MAX_STEPS]
     parts = [_step(step, modules, open_=i == 0) for i, (step, modules) in enumerate(shown)]
     note = f"<p>… {len(steps) - MAX_STEPS} more steps.</p>" if len(steps) > MAX_STEPS else ""
-    legend = "".join(f'<i class="c-{CLASSES.get(n, n)}"></i>{n}' for n in MEANING if n != "only b")
+    legend = "".join(f'<i class="c-{CLASSES.get(n, n)}"></i>{n}' for n in MEANING if n not in ("only b", "not replayed"))
     return f'<h2>Steps and modules</h2><p class="legend">{legend.replace("only a", "no partner")}</p>{"".join(parts)}{note}'
 
 
@@ -239,14 +239,14 @@ def _line(name: str, counts: Counter[str]) -> str:
         for verdict in MEANING
         if counts[verdict]
     )
-    words = ", ".join(f"{counts[v]} {v}" for v in MEANING if counts[v] and v != "equal") or "equal"
+    words = ", ".join(f"{counts[v]} {v}" for v in MEANING if counts[v] and v not in SAME) or "equal"
     return f'<span class="name">{escape(name)}</span><span class="num">{words}</span><span class="bar">{bar}</span>'
 
 
 def _operators(result: Comparison) -> str:
     if not result.by_op:
         return ""
-    columns = [name for name in MEANING if name != "equal" and any(c[name] for c in result.by_op.values())]
+    columns = [name for name in MEANING if name not in SAME and any(c[name] for c in result.by_op.values())]
     head = ["<th>operator</th>", *(f"<th class=n>{name}</th>" for name in columns)]
     by_origins = sorted(result.by_op.items(), key=lambda item: (-item[1]["origin"], -item[1].total()))
     rows = [

@@ -23,7 +23,7 @@ from .arguments import rebuild
 from .digest import sample_of, tensor_digest
 from .errors import TraceError
 from .format import Event, Site, TraceReader, TraceWriter
-from .keep import unpack
+from .keep import pack, unpack
 from .operators import info_of, tensors_in
 
 
@@ -114,7 +114,8 @@ def replay(source: str | os.PathLike[str], output: str | os.PathLike[str], devic
     reader = TraceReader(source)
     order = reader.header.get("order", "memory")
     writer = TraceWriter(output, reader.header.get("samples", 0), order)
-    writer.write({"environment": environment.collect()})
+    program = reader.environment.get("program", {})
+    writer.write({"environment": {**environment.collect(), "program": program, "replay": {"device": device}}})
     failed, sites = 0, set()
     for call in calls.values():
         try:
@@ -136,14 +137,15 @@ def _write(writer: TraceWriter, call: Call, outputs: list[torch.Tensor], order: 
         names = ("op", "module", "phase", "source", "node", "param", "args", "inputs", "outputs")
         writer.write({"site": site.id, **{name: getattr(site, name) for name in names}})
     digests = [tensor_digest(tensor, order) for tensor in outputs]
+    if digests != event.outputs:  # for explain: what it was computed from and what came out
+        tensors = {f"in.{i}": t for i, t in enumerate(call.inputs)} | {f"out.{i}": t for i, t in enumerate(outputs)}
+        changed = pack(tensors | ({"rng": call.rng} if call.rng is not None else {}))
+    else:
+        changed = None
     sampled = [sample_of(tensor, samples) for tensor in outputs]
     writer.write([event.index, site.id, event.inputs, digests, sampled, event.rng])
-
-
-def only_stored(source: str | os.PathLike[str], events: Iterable[Event]) -> Iterable[Event]:
-    """The events whose tensors are stored."""
-    stored = TraceReader(source).tensors().keys()
-    return (event for event in events if event.index in stored)
+    if changed is not None:
+        writer.write_tensors(event.index, changed)
 
 
 # -- this machine's torch under other settings ----------------------------------------------------------------------

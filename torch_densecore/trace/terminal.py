@@ -22,6 +22,7 @@ MEANING = {
     "uncertain": "inputs cannot be compared (another memory layout)",
     "only a": "no partner in the second trace",
     "only b": "no partner in the first trace",
+    "not replayed": "its tensors were not stored",
 }
 STYLES = {"equal": "green", "origin": "bold red", "inherited": "yellow", "absorbed": "cyan"}
 

@@ -31,7 +31,7 @@ def reports_errors(main: Callable[[argparse.Namespace], int]) -> Callable[[argpa
 
 def add_program(parser: argparse.ArgumentParser) -> None:
     """The words after `--`."""
-    parser.add_argument("program", nargs=argparse.REMAINDER, help="-- python train.py ... (or -m module, -c code)")
+    parser.add_argument("program", nargs="*", help="-- python train.py ... (or -m module, -c code)")
 
 
 def add_recording(parser: argparse.ArgumentParser) -> None:

@@ -18,6 +18,7 @@ from ..terminal import size_text
 from . import bounds
 from .models import Model, candidates
 
+NEAR = 0.02  # share of elements that a nearly right model may miss
 NO_TENSORS = (
     "its inputs are not stored: record one side again with --keep-tensors first-divergence --against OTHER.dct, "
     "or give the program: densecore explain A.dct B.dct -- python train.py"
@@ -33,6 +34,7 @@ class Side:
     order: str
     outputs: list[torch.Tensor] = field(default_factory=list)
     models: list[Model] = field(default_factory=list)
+    near: tuple[Model, int] | None = None  # the model with the fewest other elements, and their number
     replays: list[str] = field(default_factory=list)
     bound: bounds.Bound | None = None
 
@@ -41,6 +43,22 @@ class Side:
         pairs = list(zip(outputs, self.event.outputs, strict=False))
         digests = [(tensor_digest(tensor, self.order), digest) for tensor, digest in pairs if tensor is not None]
         return bool(digests) and all(a == b for a, b in digests)
+
+
+    def judge(self, model: Model, outputs: list[torch.Tensor | None]) -> None:
+        """Notes a model that reproduces this side, or comes nearest to it where the side's values are stored."""
+        if self.matches(outputs):
+            self.models.append(model)
+            self.outputs = self.outputs or [tensor for tensor in outputs if tensor is not None]
+            return
+        pairs = [(x, y) for x, y in zip(outputs, self.outputs, strict=False) if x is not None]
+        if not pairs or any(x.shape != y.shape or x.dtype != y.dtype for x, y in pairs):
+            return
+        total = Difference()
+        for x, y in pairs:
+            add_difference(total, _bytes(x), _bytes(y), str(x.dtype).removeprefix("torch."))
+        if total.share <= NEAR and (self.near is None or total.differing < self.near[1]):
+            self.near = (model, total.differing)
 
 
 @dataclass
@@ -92,9 +110,7 @@ def _explain_one(origin: Origin, call: Call, sides: tuple[Side, Side], replayed:
     for model in models:
         outputs = _model_outputs(model, call)
         for side in sides:
-            if side.matches(outputs):
-                side.models.append(model)
-                side.outputs = side.outputs or [t for t in outputs if t is not None]
+            side.judge(model, outputs)
     for name, digests in replayed.items():
         for side in sides:
             if digests and digests == side.event.outputs:
@@ -236,19 +252,27 @@ def _sentence(origin: Origin, sides: tuple[Side, Side], difference: Difference, 
 
 
 def _model_words(a: Side, b: Side, tried: int) -> str:
-    if a.models and b.models:
-        x, y = _closest(a.models, b.models)
-        left, right = dict(x.traits), dict(y.traits)
-        differing = [name for name in dict.fromkeys([*left, *right]) if left.get(name) != right.get(name)]
-        same = [left[name] for name in left if name not in differing]
-        words = [f"side A: {left.get(name, '-')}, side B: {right.get(name, '-')}" for name in differing]
-        return "; ".join(words) + (f" (both: {', '.join(same)})" if same else "")
     if not tried:
         return "no arithmetic model for this operator"
-    for side, other in ((a, b), (b, a)):
-        if side.models:
-            return f"side {side.name}: {side.models[0].words()}; none of {tried} models reproduces side {other.name}"
-    return f"none of {tried} models reproduces either side"
+    found_a, found_b = (side.models or ([side.near[0]] if side.near else []) for side in (a, b))
+    if not found_a and not found_b:
+        return f"none of {tried} models reproduces either side"
+    if not (found_a and found_b):
+        side, other, model = (a, b, found_a[0]) if found_a else (b, a, found_b[0])
+        return f"side {side.name}: {model.words()}{_missed(side)}; none of {tried} models reproduces side {other.name}"
+    x, y = _closest(found_a, found_b)
+    left, right = dict(x.traits), dict(y.traits)
+    differing = [name for name in dict.fromkeys([*left, *right]) if left.get(name) != right.get(name)]
+    same = [left[name] for name in left if name not in differing]
+    if not differing:
+        return f"both sides: {', '.join(same)}{_missed(a)}{_missed(b)}"
+    words = [f"{', '.join(t[n] for n in differing if n in t)}{_missed(s)}" for t, s in ((left, a), (right, b))]
+    return f"side A: {words[0]}; side B: {words[1]}" + (f" (both: {', '.join(same)})" if same else "")
+
+
+def _missed(side: Side) -> str:
+    """How much of a side an almost right model misses."""
+    return "" if side.models or side.near is None else f" (all but {side.near[1]} elements)"
 
 
 def _closest(a: list[Model], b: list[Model]) -> tuple[Model, Model]:
@@ -265,8 +289,9 @@ def _verdict(sides: tuple[Side, Side]) -> str:
 
 def _verdict_words(sides: tuple[Side, Side], verdict: str) -> str:
     if verdict == "rounding":
-        proven = all(side.bound.proven for side in sides)
-        return f"rounding only, no bug (both within {'the' if proven else 'a generous'} rounding bound)"
+        if all(side.bound.proven for side in sides):
+            return "rounding only, no bug (both sides are within the rounding bound of the sum)"
+        return "rounding by its size (both sides are within 64 roundings of the largest value; no proven bound)"
     if verdict == "beyond rounding":
         worst = max((s for s in sides if s.bound is not None), key=lambda s: s.bound.used)
         return f"NOT rounding: side {worst.name} is {worst.bound.used:.3g} times the rounding bound away from float64"

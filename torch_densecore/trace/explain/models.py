@@ -19,7 +19,7 @@ from . import arith, orders
 from .arith import F32, Array
 
 LANES = (4, 8, 16)
-LANE_NAMES = {4: "4 lanes (NEON, SSE)", 8: "8 lanes (AVX2)", 16: "16 lanes (AVX-512)"}
+LANE_NAMES = {4: "4 lanes (NEON, SSE)", 8: "8 lanes (AVX2 or generic)", 16: "16 lanes (AVX-512)"}
 THREADS = (1, 2, 4, 8)
 MAX_WORK = 3e8  # multiply-adds that one model may cost
 
@@ -107,26 +107,43 @@ def _layer_norm(call: Call) -> Iterator[Model]:
     slots = [_argument(call, i, name) for i, name in ((2, "weight"), (3, "bias"))]
     weight, bias = (None if s is None else _numpy(call.inputs[s["$"]]).reshape(-1) for s in slots)
     eps = F32(_argument(call, 4, "eps", 1e-5))
-    for lanes, fused, scaling in product(LANES, (True, False), ("plain", "fused", "mixed")):
+    for lanes, fused, (words, scaling) in product(LANES, (True, False), SCALINGS.items()):
         yield _model(
             lambda n=lanes, f=fused, s=scaling: _layer_norm_outputs(call, x, weight, bias, eps, n, f, s),
             order=f"mean and variance in {LANE_NAMES[lanes]}",
             moments=f"moments {'with' if fused else 'without'} fused multiply-add",
-            scaling={"plain": "scaled with rounded products", "fused": "scaled with fused multiply-add",
-                     "mixed": "scaled with a fused first and a rounded second step"}[scaling],
-        )  # fmt: skip
+            scaling=words,
+        )
+
+
+def _centered(fused: bool) -> Callable[..., Array]:
+    return lambda x, mean, rstd, gamma, beta: orders.multiply_add((x - mean) * rstd, gamma, beta, fused)
+
+
+def _shifted(fused: bool) -> Callable[..., Array]:
+    def scaled(x: Array, mean: Array, rstd: Array, gamma: Array, beta: Array) -> Array:
+        return orders.multiply_add(orders.multiply_add(x, rstd, -rstd * mean, fused), gamma, beta, fused)
+
+    return scaled
+
+
+# torch 2.13 subtracts the mean first, earlier releases fold it into a shift
+SCALINGS = {
+    "(x - mean) * rstd, then fused with weight and bias": _centered(True),
+    "(x - mean) * rstd, then a rounded product with the weight": _centered(False),
+    "x * rstd - mean * rstd, fused": _shifted(True),
+    "x * rstd - mean * rstd, rounded": _shifted(False),
+}
 
 
 def _layer_norm_outputs(
-    call: Call, x: Array, weight: Array | None, bias: Array | None, eps: Array, lanes: int, fused: bool, scaling: str
+    call: Call, x: Array, weight: Array | None, bias: Array | None, eps: Array, lanes: int, fused: bool, scaling: Callable
 ) -> list[Array]:
     mean, variance = orders.moments(x, lanes, fused)
     rstd = (F32(1) / np.sqrt(np.maximum(variance, F32(0)) + eps)).astype(F32)
-    scale, shift = rstd[:, None], (-rstd * mean)[:, None]
-    y = orders.multiply_add(x, scale, shift, scaling != "plain")
     gamma = np.ones(x.shape[1], F32) if weight is None else weight
     beta = np.zeros(x.shape[1], F32) if bias is None else bias
-    y = orders.multiply_add(y, gamma, beta, scaling == "fused")
+    y = scaling(x, mean[:, None], rstd[:, None], gamma, beta)
     shapes = [meta["shape"] for meta in call.site.outputs]
     return [value.astype(F32).reshape(shape) for value, shape in zip((y, mean, rstd), shapes, strict=True)]
 
@@ -326,6 +343,13 @@ def _normal(call: Call) -> Iterator[Model]:
         yield _model(compute, algorithm=words)
 
 
+def _uniform(call: Call) -> Iterator[Model]:
+    from .random import uniform_models
+
+    for words, compute in uniform_models(call):
+        yield _model(compute, algorithm=words)
+
+
 def _reciprocal(call: Call) -> Iterator[Model]:
     x = _numpy(call.inputs[0])
     with np.errstate(all="ignore"):
@@ -352,7 +376,7 @@ _FAMILIES: dict[str, Callable[[Call], Iterator[Model]]] = {
     "_safe_softmax": _softmax, "mm": _products, "bmm": _products, "addmm": _products, "baddbmm": _products,
     "mv": _products, "addmv": _products, "dot": _products, "gelu": _gelu, "addcmul": _fusable, "addcmul_": _fusable,
     "addcdiv": _fusable, "addcdiv_": _fusable, "add": _fusable, "add_": _fusable, "lerp": _fusable,
-    "lerp_": _fusable, "_to_copy": _convert, "copy_": _convert, "normal_": _normal, "reciprocal": _reciprocal,
+    "lerp_": _fusable, "_to_copy": _convert, "copy_": _convert, "normal_": _normal, "uniform_": _uniform, "reciprocal": _reciprocal,
     "sqrt": _root, "rsqrt": _root, "sqrt_": _root, "rsqrt_": _root,
     "exp": _function("exp", np.exp, SLEEF=arith.exp_sleef, **{"ATen's_exp_u20_polynomial": arith.exp_u20}),
     "erf": _function("erf", arith.erf64, **{"ATen's_polynomial_with_exp_u20": arith.erf_polynomial}),

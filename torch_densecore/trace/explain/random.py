@@ -19,9 +19,7 @@ def normal_models(call: Call) -> Iterator[tuple[str, Callable[[], Array]]]:
     """(words, function) of the candidates; nothing when the generator's state was not stored."""
     if call.rng is None or call.site.outputs[0]["dtype"] != "float32":
         return
-    args, kwargs = call.site.args
-    numbers = [v for v in args[1:] if isinstance(v, (int, float))] + [0.0, 1.0]
-    mean, std = (kwargs.get("mean", numbers[0]), kwargs.get("std", numbers[1])) if len(numbers) > 2 else (0.0, 1.0)
+    mean, std = _two_numbers(call, "mean", "std")
     shape = tuple(call.site.outputs[0]["shape"])
     size = int(np.prod(shape, dtype=int))
     if size >= BLOCK:
@@ -32,6 +30,26 @@ def normal_models(call: Call) -> Iterator[tuple[str, Callable[[], Array]]]:
         ):
             yield words, lambda b=block: _blocks(call.rng, size, mean, std, shape, b)
     yield "one value at a time in double precision", lambda: _scalars(call.rng, size, mean, std, shape)
+
+
+def uniform_models(call: Call) -> Iterator[tuple[str, Callable[[], Array]]]:
+    """(words, function) of the candidates for uniform_."""
+    if call.rng is None or call.site.outputs[0]["dtype"] != "float32":
+        return
+    low, high = (F32(v) for v in _two_numbers(call, "from", "to"))
+    shape = tuple(call.site.outputs[0]["shape"])
+    u = _uniform24(Twister(call.rng).words(int(np.prod(shape, dtype=int)))).reshape(shape)
+    for words, fused in (("24-bit numbers scaled with fused multiply-add", True), ("24-bit numbers, scaled, then shifted", False)):
+        yield words, lambda f=fused: multiply_add(u, high - low, low, f)
+
+
+def _two_numbers(call: Call, first: str, second: str) -> tuple[float, float]:
+    """The distribution's parameters; (0, 1) by default."""
+    args, kwargs = call.site.args
+    values = [kwargs.get(first, 0.0), kwargs.get(second, 1.0)]
+    for i, value in enumerate(v for v in args[1:] if isinstance(v, (int, float))):
+        values[i] = value
+    return values[0], values[1]
 
 
 class Twister:
