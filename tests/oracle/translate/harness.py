@@ -119,7 +119,8 @@ class Harness:
 
     def _translate(self, states: np.ndarray, length: int) -> tuple[np.ndarray, str]:
         self._load(states)
-        translated = unit.translate(self.base, self.base, self.base + length, self._fetch, True, lambda _: None)
+        code = unit.Code(self._fetch, lambda _: (self.base, self.base + length))
+        translated = unit.Translator(code, True).translate(self.base)
         machine_code = link.compile_text(translated.text)
         ctypes.memmove(ctypes.addressof(self._code_view), machine_code, len(machine_code))
         for number, value in ((20, self.data), (21, self.records)):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from torch_densecore.oracle.memory import GuestFault
 from torch_densecore.oracle.translate import unit
 from torch_densecore.oracle.translate.bits import Table, float_immediate, logical_immediate, parse, sign_extend
 from torch_densecore.oracle.translate.cache import UnitCache
@@ -68,19 +69,42 @@ def test_a_unit_is_bounded() -> None:
     assert blocks == {0: 40}
 
 
+def _translate(words: list[int], starts: tuple[int, ...] = (0,)) -> unit.Unit:
+    """The unit at 0; `starts` are the addresses where functions begin."""
+    ends = {low: high for low, high in zip(starts, (*starts[1:], 4 * len(words)), strict=True)}
+
+    def extent(pc: int) -> tuple[int, int]:
+        if not 0 <= pc < 4 * len(words):
+            raise GuestFault(hex(pc))
+        low = max(start for start in starts if start <= pc)
+        return low, ends[low]
+
+    return unit.Translator(unit.Code(_fetch(words), extent), True).translate(0)
+
+
+def test_a_leaf_called_in_a_loop_is_inlined() -> None:
+    loop = [0x94000003, 0xB5FFFFE1, RET]  # bl +12; cbnz x1, -4; ret
+    inlined = _translate([*loop, ADD, RET], (0, 12))
+    assert inlined.direct == [] and inlined.instructions == 5
+    framed = _translate([*loop, 0xF85F8C1E, RET], (0, 12))  # ldr x30, [x0, #-8]!
+    assert framed.direct == [12] and framed.instructions == 3
+    once = _translate([0x94000002, RET, ADD, RET], (0, 8))
+    assert once.direct == [8]
+
+
 def test_unknown_instruction_is_left_to_the_emulator() -> None:
-    translated = unit.translate(0, 0, 12, _fetch([ADD, 0x00000000, RET]), True, lambda _: None)
+    translated = _translate([ADD, 0x00000000, RET])
     assert translated.emulated == [(4, 0, "not in the table")]
     assert translated.instructions == 3
 
 
 def test_calls_are_listed() -> None:
-    translated = unit.translate(0, 0, 8, _fetch([BL, RET]), True, lambda _: None)
+    translated = _translate([BL, RET])
     assert translated.direct == [0x40]
 
 
 def test_only_changed_registers_are_stored_and_needed_ones_loaded() -> None:
-    first, second = Node(label=0), Node()
+    first, second = Node(label="a"), Node()
     first.reads(1)
     first.writes(2)
     first.synchronised = True
@@ -94,7 +118,7 @@ def test_only_changed_registers_are_stored_and_needed_ones_loaded() -> None:
 
 
 def test_register_changed_on_one_path_is_loaded_at_the_start() -> None:
-    head, left, join = Node(label=0, successors=[4, 8]), Node(label=4, successors=[8]), Node(label=8, synchronised=True)
+    head, left, join = Node("a", successors=["b", "c"]), Node("b", successors=["c"]), Node("c", synchronised=True)
     left.writes(1)
     solve([head, left, join])
     assert join.dirty == 1

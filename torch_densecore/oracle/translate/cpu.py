@@ -229,10 +229,9 @@ class TranslatedCpu:
 
     def _unit(self, pc: int) -> int:
         if pc not in self._units:
-            low, high = self._extent(pc)
             known = self._cache.get(pc)
             if known is None:
-                known = self._compile(pc, low, high)
+                known = self._compile(pc)
             else:
                 self.statistics.loaded += 1
             code, facts = known
@@ -247,17 +246,18 @@ class TranslatedCpu:
     def _slot(self, pc: int) -> ctypes.c_uint64:
         return ctypes.c_uint64.from_address(self._table + 2 * pc)
 
-    def _compile(self, pc: int, low: int, high: int) -> tuple[bytes, dict[str, Any]]:
+    def _compile(self, pc: int) -> tuple[bytes, dict[str, Any]]:
         start = time.perf_counter()
-        translated = unit.translate(pc, low, high, self.machine.memory.r32, self.flat, self._stub_target)
+        code = unit.Code(self.machine.memory.r32, self._extent, self._stub_target)
+        translated = unit.Translator(code, self.flat).translate(pc)
         plain = not translated.loops and translated.instructions > _LARGE
-        code = compile_text(translated.text, 0 if plain else 2)
+        machine_code = compile_text(translated.text, 0 if plain else 2)
         self.statistics.compiled += 1
         self.statistics.instructions += translated.instructions
         self.statistics.seconds += time.perf_counter() - start
         facts = {"emulated": translated.emulated, "direct": translated.direct}
-        self._cache.put(pc, code, facts)
-        return code, facts
+        self._cache.put(pc, machine_code, facts)
+        return machine_code, facts
 
     def _stub_target(self, pc: int) -> int | None:
         """Where the veneer of an import leads: its pointer is constant once the images are loaded."""

@@ -6,7 +6,9 @@ compile it.  No floating-point operation carries a fast-math flag.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from . import context as ctx
@@ -58,13 +60,26 @@ def mangle(ty: str) -> str:
     return (f"v{lanes}" if lanes else "") + _FP_SUFFIX.get(element, element)
 
 
+@dataclass(frozen=True)
+class Scope:
+    """Guest code with its own labels: a unit, or a copy of a function inlined into it."""
+
+    name: str
+    blocks: frozenset[int]  # guest addresses that start a basic block
+    back: str | None = None  # label after the call, of an inlined function
+
+    def label(self, pc: int) -> str:
+        """Label of a block."""
+        return f"B{pc:x}{self.name}"
+
+
 class Emitter:
     """Collects the body of one function `i64 (ctx*)`."""
 
     def __init__(self, flat: bool, blocks: frozenset[int], stub: Callable[[int], int | None] = lambda _: None) -> None:
         self.stub = stub  # final target of an import's veneer, None for other addresses
         self.flat = flat  # guest addresses are host addresses
-        self.blocks = blocks  # guest addresses that start a basic block of this unit
+        self.scope = Scope("", blocks)
         self.lines: list[str | tuple[str, Node]] = []
         self.declarations: dict[str, str] = {}
         self.direct: set[int] = set()  # static targets outside the unit
@@ -318,9 +333,12 @@ class Emitter:
 
     def start_block(self, pc: int) -> None:
         """Start the basic block of a guest address."""
-        self.begin(f"B{pc:x}")
+        self._start(self.scope.label(pc))
+
+    def _start(self, label: str) -> None:
+        self.begin(label)
         self.compare = None
-        self._enter(Node(label=pc))
+        self._enter(Node(label=label))
 
     def _enter(self, node: Node) -> None:
         self.node = node
@@ -328,9 +346,9 @@ class Emitter:
 
     def edge(self, pc: int) -> str:
         """Label of a branch target: a block of the unit, or an exit that continues elsewhere."""
-        if pc in self.blocks:
-            self.node.successors.append(pc)
-            return f"B{pc:x}"
+        if pc in self.scope.blocks:
+            self.node.successors.append(self.scope.label(pc))
+            return self.scope.label(pc)
         label = self.label()
         self._exits.append((label, pc, self.node))
         return label
@@ -404,7 +422,11 @@ class Emitter:
         return self.value("ptr", f"load ptr, {self.value('ptr', f'inttoptr {slot} to ptr')}")
 
     def leave(self, address: Value) -> None:
-        """Return from the unit with the guest address to continue at."""
+        """Return from the unit with the guest address to continue at, or from an inlined function."""
+        if self.scope.back is not None:
+            self.node.successors.append(self.scope.back)
+            self.line(f"  br label %{self.scope.back}")
+            return
         self.sync_out(flags=False)
         self.line(f"  ret {address}")
 
@@ -419,6 +441,17 @@ class Emitter:
         self.set_x(30, self.const("i64", back))
         self.sync_out(flags=False)
         self._expect(self.value("i64", f"call i64 {self.target(address)}(ptr %ctx)"), back)
+
+    @contextmanager
+    def inlined(self, entry: int, blocks: frozenset[int], back: int) -> Iterator[None]:
+        """A call of a leaf function whose blocks are emitted inside the `with`; it returns to `back`."""
+        self.set_x(30, self.const("i64", back))
+        outer, after = self.scope, self.label()
+        self.scope = Scope(f".{after}", blocks, after)
+        self.line(f"  br label %{self.edge(entry)}")
+        yield
+        self.scope = outer
+        self._start(after)
 
     def stop(self, pc: int) -> None:
         """Let the emulator fail at the instruction at `pc`."""
@@ -445,7 +478,7 @@ class Emitter:
     def finish(self, name: str, entry: int) -> str:
         """Text of the module."""
         solve(self.nodes)
-        first = next(node for node in self.nodes if node.label == entry)
+        first = next(node for node in self.nodes if node.label == self.scope.label(entry))
         used = 0
         for node in self.nodes:
             used |= node.needed | node.dirty
@@ -454,7 +487,7 @@ class Emitter:
             head.append(f"  %deltap = getelementptr i8, ptr %ctx, i64 {ctx.DELTA}")
             head.append("  %delta = load i64, ptr %deltap")
         head += [f"  %{register.name} = alloca {register.ty}" for register in REGISTERS.values() if used & register.bit]
-        head += self._transfer("in", first.needed) + [f"  br label %B{entry:x}"]
+        head += self._transfer("in", first.needed) + [f"  br label %{self.scope.label(entry)}"]
         body: list[str] = []
         for line in self.lines:
             if isinstance(line, str):

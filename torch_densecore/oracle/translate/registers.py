@@ -40,12 +40,12 @@ FLAG_MASK = 0xF << 64
 class Node:
     """Straight-line code up to a branch or an exchange with the context."""
 
-    label: int | None = None  # guest address, if a branch can reach the node
+    label: str | None = None  # if a branch can reach the node
     use: int = 0  # read before written
     define: int = 0  # written
     synchronised: bool = False  # ends in an exchange
     ignored: int = 0  # changes that need not survive the exchange
-    successors: list[int] = field(default_factory=list)  # guest addresses
+    successors: list[str] = field(default_factory=list)  # labels
     followers: list[Node] = field(default_factory=list)
     dirty: int = 0  # may differ from the context at the end
     needed: int = 0  # must be valid at the start
@@ -62,7 +62,7 @@ class Node:
 def solve(nodes: list[Node]) -> None:
     """Fill `dirty` and `needed` of every node."""
     labels = {node.label: node for node in nodes if node.label is not None}
-    follow = {id(node): node.followers + [labels[pc] for pc in node.successors] for node in nodes}
+    follow = {id(node): node.followers + [labels[label] for label in node.successors] for node in nodes}
     incoming = {id(node): 0 for node in nodes}
     pending = list(nodes)
     while pending:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from ..memory import GuestFault
 from . import isa  # noqa: F401  (fills the decoding table)
-from .bits import TABLE, Branch
+from .bits import TABLE, Branch, Pattern, sign_extend
 from .emit import Emitter
 
 LIMIT = 4000  # instructions; a longer function continues in further units
+INLINE_LIMIT, INLINE_TOTAL = 400, 3000  # instructions of one function, of all in a unit
+RETURN = 0xD65F03C0
 
 Fetch = Callable[[int], int]
-Stub = Callable[[int], "int | None"]
 
 
 @dataclass
@@ -61,24 +63,101 @@ def _branch(word: int, pc: int) -> Branch | None:
     return row.flow(row.extract(word), pc) if row is not None and row.flow is not None else None
 
 
-def translate(entry: int, low: int, high: int, fetch: Fetch, flat: bool, stub: Stub, limit: int = LIMIT) -> Unit:
-    """Translate the unit at `entry`; [low, high) is the function that contains it."""
-    blocks = discover(entry, low, high, fetch, limit)
-    emitter = Emitter(flat, frozenset(blocks), stub)
-    unit = Unit(entry, "", 0)
+@dataclass(frozen=True)
+class Code:
+    """Where guest code is read from, and how far functions reach."""
+
+    fetch: Fetch
+    extent: Callable[[int], tuple[int, int]]  # the function that contains an address
+    stub: Callable[[int], int | None] = lambda _: None  # final target of an import's veneer
+
+
+class Translator:
+    """Translates one unit."""
+
+    def __init__(self, code: Code, flat: bool, limit: int = LIMIT) -> None:
+        self.code, self.flat, self.limit = code, flat, limit
+        self._loops: list[tuple[int, int]] = []  # address ranges that a backward branch repeats
+        self._room = INLINE_TOTAL
+
+    def translate(self, entry: int) -> Unit:
+        """The unit that starts at `entry`."""
+        fetch = self.code.fetch
+        low, high = self.code.extent(entry)
+        blocks = discover(entry, low, high, fetch, self.limit)
+        for start, end in blocks.items():
+            last = _branch(fetch(end - 4), end - 4)
+            self._loops += [(t, end) for t in (last.targets if last else ()) if t <= start and t in blocks]
+        emitter = Emitter(self.flat, frozenset(blocks), self.code.stub)
+        unit = Unit(entry, "", 0, loops=bool(self._loops))
+        self._blocks(emitter, unit, blocks)
+        unit.direct = sorted(emitter.direct)
+        unit.text = emitter.finish(f"u{entry:x}", entry)
+        return unit
+
+    def _blocks(self, e: Emitter, unit: Unit, blocks: dict[int, int]) -> None:
+        for start, end in blocks.items():
+            e.start_block(start)
+            unit.instructions += (end - start) // 4
+            for pc in range(start, end, 4):
+                if not self._inline(e, unit, pc):
+                    _instruction(e, unit, pc, self.code.fetch(pc))
+            last = _branch(self.code.fetch(end - 4), end - 4)
+            if last is None or (last.falls_through and not last.targets):
+                e.goto(end)
+
+    def _inline(self, e: Emitter, unit: Unit, pc: int) -> bool:
+        """Emit the body of a leaf function in place of a call inside a loop, if it is small enough."""
+        target = _call_target(self.code.fetch(pc), pc)
+        if target is None or e.scope.back is not None or not any(a <= pc < b for a, b in self._loops):
+            return False
+        body = leaf(target, self.code)
+        size = sum(end - start for start, end in body.items()) // 4
+        if not body or size > self._room:
+            return False
+        self._room -= size
+        with e.inlined(target, frozenset(body), pc + 4):
+            self._blocks(e, unit, body)
+        return True
+
+
+def _call_target(word: int, pc: int) -> int | None:
+    return pc + sign_extend(word, 26) * 4 if word >> 26 == 0b100101 else None
+
+
+def leaf(entry: int, code: Code) -> dict[int, int]:
+    """Blocks of a small function without calls that returns through an untouched X30; empty for any other."""
+    try:
+        low, high = code.extent(entry)
+    except GuestFault:  # an import
+        return {}
+    if entry != low or high - low > 4 * INLINE_LIMIT:
+        return {}
+    blocks = discover(entry, low, high, code.fetch, INLINE_LIMIT)
+    ends = {}
     for start, end in blocks.items():
-        emitter.start_block(start)
-        unit.instructions += (end - start) // 4
         for pc in range(start, end, 4):
-            _instruction(emitter, unit, pc, fetch(pc))
-        last = _branch(fetch(end - 4), end - 4)
-        if last is None or (last.falls_through and not last.targets):
-            emitter.goto(end)
-        elif any(target <= start and target in blocks for target in last.targets):
-            unit.loops = True
-    unit.direct = sorted(emitter.direct)
-    unit.text = emitter.finish(f"u{entry:x}", entry)
-    return unit
+            row = TABLE.find(code.fetch(pc))
+            if row is None or row.name in ("hint", "breakpoint_instruction") or _writes_link(row, code.fetch(pc)):
+                return {}
+        ends[end - 4] = _branch(code.fetch(end - 4), end - 4)
+    for at, branch in ends.items():
+        calls = branch is not None and branch.falls_through and not branch.targets
+        outside = branch is not None and any(target not in blocks for target in branch.targets)
+        leaves = branch is not None and not branch.targets and code.fetch(at) != RETURN
+        if calls or outside or leaves or (branch is None and at + 4 not in blocks):
+            return {}
+        if branch is not None and branch.falls_through and at + 4 not in blocks:
+            return {}
+    return blocks
+
+
+def _writes_link(row: Pattern, word: int) -> bool:
+    """Whether an instruction may write X30; any mention of number 30 by an integer instruction counts."""
+    fields = vars(row.extract(word))
+    if fields.get("v") or row.translate.__module__.endswith((".vector", ".floating", ".vector_memory")):
+        return row.name in ("integer_conversion", "fixed_point_conversion", "copy") and fields["rd"] == 30
+    return word != RETURN and any(fields.get(name) == 30 for name in ("rd", "rt", "rt2", "rs", "rn"))
 
 
 def _instruction(e: Emitter, unit: Unit, pc: int, word: int) -> None:
@@ -87,14 +166,13 @@ def _instruction(e: Emitter, unit: Unit, pc: int, word: int) -> None:
     reason = "not in the table"
     e.pc = pc
     if row is not None:
-        mark, node, count = len(e.lines), e.node.use, e.node.define
-        compare = e.compare
+        mark, use, define, compare = len(e.lines), e.node.use, e.node.define, e.compare
         try:
             row.translate(e, row.extract(word))
             return
         except NotImplementedError as error:
             reason = str(error)
             del e.lines[mark:]
-            e.node.use, e.node.define, e.compare = node, count, compare
+            e.node.use, e.node.define, e.compare = use, define, compare
     unit.emulated.append((pc, word, reason))
     e.single_step(pc)
