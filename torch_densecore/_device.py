@@ -24,7 +24,7 @@ def register() -> None:
         )
         return
     torch.utils.rename_privateuse1_backend("densecore")
-    from torch_densecore import _module, emulate, optim_defaults, profile, registry, strictness
+    from torch_densecore import _module, blas_rules, emulate, optim_defaults, profile, registry, strictness
 
     torch._register_device_module("densecore", _module)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
@@ -32,4 +32,4 @@ def register() -> None:
     strictness.apply()
     optim_defaults.apply()
     emulate.apply()
-    profile.subscribe(lambda current: _C.set_profile(current.threads, current.lanes))
+    profile.subscribe(lambda current: _C.set_profile(current.threads, current.lanes, blas_rules.float32_rules(current.blas)))

@@ -3,6 +3,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "aten/blas_rules.h"
 #include "aten/cpu_branches.h"
 #include "aten/cpu_key.h"
 #include "aten/host_draws.h"
@@ -56,7 +57,10 @@ void bind_ops(py::module_& module) {
 void bind_profile(py::module_& module) {
   module.def("profile_threads", [] { return current_profile().threads; });
   module.def("profile_lanes", [] { return current_profile().lanes; });
-  module.def("set_profile", [](int threads, int lanes) { set_process_profile({.threads = threads, .lanes = lanes}); });
+  // The rules are those of torch_densecore/blas_rules.py.
+  module.def("set_profile", [](int threads, int lanes, const std::vector<BlasRuleFields>& rules) {
+    set_process_profile({.threads = threads, .lanes = lanes, .blas = make_blas_rules(rules)});
+  });
   module.def("isa", [] { return isa_name(active_isa()); });
   module.def("set_isa", [](const std::string& name) { set_isa(parse_isa(name.c_str())); });
 }

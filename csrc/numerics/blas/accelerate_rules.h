@@ -11,6 +11,8 @@ namespace densecore {
 
 // A dot product along k: `lanes` neighbours side by side, `accumulators` fused chains that take such groups in turn; their sums
 // are added in pairs, then adjacent lanes, then come the elements after the last whole group, each fused or rounded twice.
+inline constexpr int kMaxLanes = 16;
+inline constexpr int kMaxAccumulators = 16;
 struct SumOrder {
   int lanes;
   int accumulators;
@@ -45,7 +47,7 @@ struct BlasRules {
   };
   int count = 6;
 
-  // The row for a request; an empty request (product 0) gets the large product's chain, which is 0 in any order.
+  // The row for a request; where none fits (the table lacks a routine) the first one.
   constexpr const BlasRule& find(BlasRoutine routine, char trans, int64_t product) const {
     for (int i = 0; i < count; ++i) {
       const BlasRule& row = rows[i];

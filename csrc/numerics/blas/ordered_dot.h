@@ -6,9 +6,6 @@
 
 namespace densecore::DENSECORE_ISA {
 
-inline constexpr int kMaxLanes = 16;
-inline constexpr int kMaxAccumulators = 16;
-
 struct Strided {
   const float* data;
   int64_t step;
