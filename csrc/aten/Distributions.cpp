@@ -315,9 +315,8 @@ at::Tensor& bernoulli_out(const at::Tensor& self, Generator generator, at::Tenso
 DENSECORE_OP("aten::bernoulli.out", bernoulli_out);
 
 std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, double p, std::optional<bool> train) {
-  if (input.numel() == 0 || !train.value_or(true) || !is_float_or_double(input)) {
-    return host::call<at::_ops::native_dropout>(input, p, train);
-  }
+  if (!is_float_or_double(input)) return host::call<at::_ops::native_dropout>(input, p, train);
+  if (input.numel() == 0 || !train.value_or(true)) return host::run<at::_ops::native_dropout>(input, p, train);
   const double kept = 1 - p;
   at::Tensor mask = at::empty_like(input, input.options().dtype(at::kBool));
   bernoulli_float(mask, kept, std::nullopt);
@@ -328,25 +327,26 @@ DENSECORE_OP("aten::native_dropout", native_dropout);
 // ---- multinomial -------------------------------------------------------------------------------------------------------------
 
 // Whether all weights are finite and not negative, and no row is all zeros.
+template <class T>
 bool are_weights(const at::Tensor& self) {
   const at::Tensor rows = self.contiguous();
   const int64_t width = rows.size(-1);
-  const float* end = rows.const_data_ptr<float>() + rows.numel();
-  for (const float* row = rows.const_data_ptr<float>(); row != end; row += width) {
-    const bool valid = std::all_of(row, row + width, [](float x) { return x >= 0 && x <= std::numeric_limits<float>::max(); });
-    if (!valid || std::all_of(row, row + width, [](float x) { return x == 0; })) return false;
+  const T* end = rows.const_data_ptr<T>() + rows.numel();
+  for (const T* row = rows.const_data_ptr<T>(); row != end; row += width) {
+    const bool valid = std::all_of(row, row + width, [](T x) { return x >= 0 && x <= std::numeric_limits<T>::max(); });
+    if (!valid || std::all_of(row, row + width, [](T x) { return x == 0; })) return false;
   }
   return true;
 }
 
 // Without replacement: the indices of the largest weight / exponential(1).
 at::Tensor multinomial(const at::Tensor& self, int64_t samples, bool replacement, Generator generator) {
-  if (self.scalar_type() != at::kFloat) return host::call<at::_ops::multinomial>(self, samples, replacement, generator);
+  if (!is_float_or_double(self)) return host::call<at::_ops::multinomial>(self, samples, replacement, generator);
   // With replacement: sums in index order, a division and a binary search for each sample, which every host does alike.
   if (replacement && samples != 1) return host::run<at::_ops::multinomial>(self, samples, replacement, generator);
   const bool valid = (self.dim() == 1 || self.dim() == 2) && self.size(-1) > 0 && samples > 0 && samples <= self.size(-1);
   if (!valid) return host::run<at::_ops::multinomial>(self, samples, replacement, generator);
-  if (!are_weights(self)) host::error<at::_ops::multinomial>(self, samples, replacement, generator);
+  if (!(self.scalar_type() == at::kFloat ? are_weights<float>(self) : are_weights<double>(self))) host::error<at::_ops::multinomial>(self, samples, replacement, generator);
   at::Tensor q = at::empty_like(self);
   exponential_(q, 1, generator);
   at::div_out(q, self, q);
