@@ -23,6 +23,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "probe": ("torch_densecore.trace.commands.probe", "Find out how this machine computes and write it as JSON."),
 }
 
+# commands that take the words after `--` as a program (args.program), whatever they look like
+TAKES_PROGRAM = ("record", "verify", "explain")
+
 
 def build_parser(command: str | None = None) -> argparse.ArgumentParser:
     """The parser; only `command`'s module is imported to add its arguments."""
@@ -39,7 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one subcommand and returns its exit code."""
     argv = list(sys.argv[1:] if argv is None else argv)
     command = next((word for word in argv if not word.startswith("-")), None)
-    args = build_parser(command).parse_args(argv)
+    cut = argv.index("--") if command in TAKES_PROGRAM and "--" in argv else len(argv)
+    args = build_parser(command).parse_args(argv[:cut])
+    args.program = argv[cut + 1 :]
     return importlib.import_module(COMMANDS[args.command][0]).main(args)
 
 

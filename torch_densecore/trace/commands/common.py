@@ -29,9 +29,7 @@ def reports_errors(main: Callable[[argparse.Namespace], int]) -> Callable[[argpa
     return guarded
 
 
-def add_program(parser: argparse.ArgumentParser) -> None:
-    """The words after `--`."""
-    parser.add_argument("program", nargs="*", help="-- python train.py ... (or -m module, -c code)")
+PROGRAM = "-- python train.py ... (or -m module, -c code): the words after -- are the program."
 
 
 def add_recording(parser: argparse.ArgumentParser) -> None:

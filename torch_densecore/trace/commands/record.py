@@ -7,7 +7,7 @@ import sys
 import traceback
 
 from .. import launch
-from .common import add_program, add_recording, reports_errors
+from .common import PROGRAM, add_recording, reports_errors
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
