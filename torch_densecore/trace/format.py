@@ -165,22 +165,36 @@ class TraceReader:
     # -- below: decoding --------------------------------------------------------------------------------------------
 
     def _read_head(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        lines = self._raw_lines()
-        try:
-            number, value, _ = next(lines)
-        except StopIteration:
-            raise TraceError(f"{self.path} is empty: the run that wrote it ended before its first line") from None
-        if not isinstance(value, dict) or HEADER_KEY not in value:
-            raise TraceError(f"{self.path} is not a densecore trace (its first line has no {HEADER_KEY!r})")
+        value = self._header()
         version = value[HEADER_KEY]
         if not isinstance(version, int) or version > VERSION:
             raise TraceError(
                 f"{self.path} has format version {version}; this densecore reads up to version {VERSION}. "
                 "Update torch_densecore to read it."
             )
+        lines = self._raw_lines()
+        if next(lines, None) is None:
+            raise TraceError(f"{self.path}: {self.summary.problem}")
         second = next(lines, None)
         environment = second[1].get("environment", {}) if second and isinstance(second[1], dict) else {}
         return value, environment
+
+    def _header(self) -> dict[str, Any]:
+        """The first line, whether its checksum is right or not: a foreign or a newer file should be called one."""
+        try:
+            with open(self.path, "rb") as file:
+                line = file.readline(MAX_LINE)
+        except OSError as error:
+            raise TraceError(f"cannot read {self.path}: {error.strerror}") from error
+        if not line:
+            raise TraceError(f"{self.path} is empty: the run that wrote it ended before its first line")
+        try:
+            value = json.loads(line.rpartition(b"\t")[0])
+        except ValueError:
+            value = None
+        if not isinstance(value, dict) or HEADER_KEY not in value:
+            raise TraceError(f"{self.path} is not a densecore trace")
+        return value
 
     def _lines(self, blobs: Any = None) -> Iterator[tuple[Any, bytes | None]]:
         self.summary = summary = Summary()
@@ -231,8 +245,6 @@ class TraceReader:
                 number += 1
                 text, tab, check = line.rpartition(b"\t")
                 if not tab or len(check) != 9 or not line.endswith(b"\n"):
-                    if number == 1:
-                        raise TraceError(f"{self.path} is not a densecore trace")
                     what = "has no checksum" if line.endswith(b"\n") else "is cut off"
                     self._damaged(f"line {number} {what}")
                     return

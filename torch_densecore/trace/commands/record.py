@@ -14,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="trace to write ({rank}: process rank)")
     parser.add_argument("--against", metavar="TRACE", help="trace to compare with while running (first-divergence)")
     add_recording(parser)
-    add_program(parser)
+    parser.epilog = PROGRAM
 
 
 @reports_errors

@@ -12,7 +12,7 @@ from .. import launch
 from ..comparison import compare
 from ..errors import TraceError
 from ..format import TraceReader
-from .common import UNUSABLE, add_program, add_recording, reports_errors
+from .common import PROGRAM, UNUSABLE, add_recording, reports_errors
 from .diff import add_output, report
 from .record import run_recorded
 
@@ -22,8 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", help="keep the new trace here")
     add_output(parser)
     add_recording(parser)
-    add_program(parser)
-    parser.epilog = "Exit code: 0 equal, 1 different, 2 the program failed or a file is unusable."
+    parser.epilog = f"{PROGRAM} Exit code: 0 equal, 1 different, 2 the program failed or a file is unusable."
 
 
 @reports_errors
