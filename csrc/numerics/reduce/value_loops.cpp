@@ -1,0 +1,116 @@
+// Products and extremes: binary_kernel_reduce_vec of ATen/native/cpu/Reduce.h. A contiguous row is reduced on 4 vectors of 4 lanes,
+// which are joined in pairs, then lane by lane; the elements left over, and layouts that are not contiguous, go one by one.
+#include "../lanes.h"
+#include "ReduceOpsKernel.h"
+
+namespace densecore::DENSECORE_ISA {
+namespace {
+
+constexpr int64_t kBlock = 16;  // 4 vectors of 4 lanes
+using Block = F32<kBlock>;
+using Group = F32<4>;
+using Wide = F32<kWidth>;
+constexpr int64_t kContiguous = sizeof(float);
+
+// `vector` is what the vector loop does to two values, `scalar` what the loop over single elements does.
+struct Product {
+  template <class V>
+  DENSECORE_INLINE static V vector(V a, V b) { return a * b; }
+  template <class V>
+  DENSECORE_INLINE static V scalar(V a, V b) { return a * b; }
+};
+struct Maximum {
+  template <class V>
+  DENSECORE_INLINE static V vector(V a, V b) { return max_arm(a, b); }
+  template <class V>
+  DENSECORE_INLINE static V scalar(V a, V b) { return select(is_nan(a) | is_nan(b), a + b, select(a < b, b, a)); }
+};
+struct Minimum {
+  template <class V>
+  DENSECORE_INLINE static V vector(V a, V b) { return min_arm(a, b); }
+  template <class V>
+  DENSECORE_INLINE static V scalar(V a, V b) { return select(is_nan(a) | is_nan(b), a + b, select(b < a, b, a)); }
+};
+
+template <class Op>
+DENSECORE_INLINE float scalar_of(float a, float b) {
+  return Op::scalar(Group{a}, Group{b})[0];
+}
+
+template <class Op>
+DENSECORE_INLINE float reduce_contiguous(const float* row, int64_t n, float out) {
+  const int64_t in_blocks = n / kBlock * kBlock;
+  if (in_blocks > 0) {
+    Block acc = load<Block>(row);
+    for (int64_t i = kBlock; i < in_blocks; i += kBlock) acc = Op::vector(acc, load<Block>(row + i));
+    float lanes[kBlock];
+    store(lanes, acc);
+    const auto group = [&](int k) { return load<Group>(lanes + 4 * k); };
+    const Group joined = Op::vector(Op::vector(group(0), group(1)), Op::vector(group(2), group(3)));
+    float value = joined[0];
+    for (int k = 1; k < 4; ++k) value = scalar_of<Op>(value, joined[k]);
+    out = scalar_of<Op>(out, value);
+  }
+  for (int64_t i = in_blocks; i < n; ++i) out = scalar_of<Op>(out, row[i]);
+  return out;
+}
+
+// Columns that are neighbours in the input and in the output: blocks of 16 on vectors, the output taken last; others one by one,
+// the output taken first.
+template <class Op>
+DENSECORE_INLINE void reduce_columns(char* out, const char* in, int64_t stride, int64_t rows, int64_t columns) {
+  float* target = reinterpret_cast<float*>(out);
+  const auto at = [&](int64_t i, int64_t j) { return reinterpret_cast<const float*>(in + i * stride) + j; };
+  const int64_t in_blocks = columns / kBlock * kBlock;
+  for (int64_t j = 0; j < in_blocks; j += kWidth) {
+    Wide acc = load<Wide>(at(0, j));
+    for (int64_t i = 1; i < rows; ++i) acc = Op::vector(acc, load<Wide>(at(i, j)));
+    store(target + j, Op::vector(acc, load<Wide>(target + j)));
+  }
+  for (int64_t j = in_blocks; j < columns; j += kWidth) {
+    const int64_t count = columns - j < kWidth ? columns - j : kWidth;
+    Wide acc = load_partial<Wide>(target + j, count);
+    for (int64_t i = 0; i < rows; ++i) acc = Op::scalar(acc, load_partial<Wide>(at(i, j), count));
+    store_partial(target + j, acc, count);
+  }
+}
+
+template <class Op>
+DENSECORE_INLINE void reduce_elements(char* out, const char* in, const int64_t* strides, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    float& value = *reinterpret_cast<float*>(out + i * strides[0]);
+    value = scalar_of<Op>(value, *reinterpret_cast<const float*>(in + i * strides[1]));
+  }
+}
+
+template <class Op>
+DENSECORE_INLINE void reduce_loop(char* const* data, const int64_t* strides, int64_t size0, int64_t size1) {
+  const bool reduced = strides[0] == 0;
+  if (reduced && strides[1] != kContiguous && strides[2] == kContiguous && strides[3] == kContiguous) {
+    return reduce_columns<Op>(data[0], data[1], strides[1], size0, size1);
+  }
+  for (int64_t j = 0; j < size1; ++j) {
+    char* out = data[0] + j * strides[2];
+    const char* in = data[1] + j * strides[3];
+    if (reduced && strides[1] == kContiguous) {
+      float& value = *reinterpret_cast<float*>(out);
+      value = reduce_contiguous<Op>(reinterpret_cast<const float*>(in), size0, value);
+    } else {
+      reduce_elements<Op>(out, in, strides, size0);
+    }
+  }
+}
+
+}  // namespace
+
+void prod_loop(char* const* data, const int64_t* strides, int64_t size0, int64_t size1) {
+  reduce_loop<Product>(data, strides, size0, size1);
+}
+void max_values_loop(char* const* data, const int64_t* strides, int64_t size0, int64_t size1) {
+  reduce_loop<Maximum>(data, strides, size0, size1);
+}
+void min_values_loop(char* const* data, const int64_t* strides, int64_t size0, int64_t size1) {
+  reduce_loop<Minimum>(data, strides, size0, size1);
+}
+
+}  // namespace densecore::DENSECORE_ISA
