@@ -9,12 +9,24 @@ namespace densecore::DENSECORE_ISA {
 
 namespace erfc_detail {
 
-// The four ranges of |x|: below 1, 2.2, 4.3 and above. One coefficient for each.
+// One coefficient for each of the four ranges of |x|: below 1, 2.2, 4.3 and above.
 template <class V>
 struct Ranges {
-  mask_type<V> first, second, third;
+  mask_type<V> number;  // 0 to 3
   DENSECORE_INLINE V operator()(float a, float b, float c, float d) const {
-    return select(first, splat<V>(a), select(second, splat<V>(b), select(third, splat<V>(c), splat<V>(d))));
+#if defined(__AVX512F__)
+    if constexpr (lane_count<V> == 16) {
+      const __m512 table = _mm512_broadcast_f32x4(_mm_setr_ps(a, b, c, d));
+      return bit_cast<V>(_mm512_permutevar_ps(table, bit_cast<__m512i>(number)));
+    }
+#endif
+#if defined(__AVX__)
+    if constexpr (lane_count<V> == 8) {
+      const __m256 table = _mm256_setr_ps(a, b, c, d, a, b, c, d);
+      return bit_cast<V>(_mm256_permutevar_ps(table, bit_cast<__m256i>(number)));
+    }
+#endif
+    return select(number == 0, splat<V>(a), select(number == 1, splat<V>(b), select(number == 2, splat<V>(c), splat<V>(d))));
   }
   DENSECORE_INLINE DoubleFloat<V> pair(double a, double b, double c, double d) const {
     return {(*this)(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c), static_cast<float>(d)),
@@ -29,8 +41,8 @@ template <class V>
 DENSECORE_INLINE V erfc_u15(V s) {
   using trigonometric::select_pair;
   const V a = abs(s);
-  const erfc_detail::Ranges<V> by_range = {a < 1.0f, a < 2.2f, a < 4.3f};
-  const mask_type<V> direct = by_range.second;  // a polynomial in a; above, in 1/a
+  const mask_type<V> direct = a < 2.2f;  // a polynomial in a; above, in 1/a
+  const erfc_detail::Ranges<V> by_range = {3 + (a < 1.0f) + direct + (a < 4.3f)};  // a comparison is -1 where it holds
   const DoubleFloat<V> wide_a = {a, V{}};
   const DoubleFloat<V> u = select_pair(direct, wide_a, divide(double_float<V>(1, 0), wide_a));
   V t = by_range(-0.8638041618e-4f, -0.6236977242e-5f, -0.3869504035e+0f, +0.1115344167e+1f);

@@ -91,7 +91,8 @@ DENSECORE_INLINE DoubleFloat<V> exp_double_float(DoubleFloat<V> x) {
   return {select(vanishes, V{}, scale_pow2(t.hi, n)), select(vanishes, V{}, scale_pow2(t.lo, n))};
 }
 
-// x * 2^q for any q (SLEEF vldexp): four equal factors and a remaining one, each clamped to the exponent range.
+// x * 2^q for any q (SLEEF vldexp): four equal factors and a remaining one, each clamped to the exponent range. Below 2^-128 the result
+// is rounded twice.
 template <class V>
 DENSECORE_INLINE V scale_pow2_wide(V x, mask_type<V> q) {
   mask_type<V> m = q >> 31;
@@ -104,19 +105,28 @@ DENSECORE_INLINE V scale_pow2_wide(V x, mask_type<V> q) {
   return x * u * u * u * u * pow2(rest);
 }
 
-// exp of a double-float as a float (SLEEF expkf): pow.
+// 1 + s + s^2 / 2 + ..., the core of exp_of_double_float.
 template <class V>
-DENSECORE_INLINE V exp_of_double_float(DoubleFloat<V> x) {
-  const mask_type<V> n = to_int_saturate(round_even(total(x) * exp_constants::kInvLn2));
-  const DoubleFloat<V> s = normalize(subtract_ln2(x, to_float(n)));
+DENSECORE_INLINE V exp_of_rest(DoubleFloat<V> s) {
   V u = splat<V>(0.00136324646882712841033936f);
   u = fma(u, s.hi, splat<V>(0.00836596917361021041870117f));
   u = fma(u, s.hi, splat<V>(0.0416710823774337768554688f));
   u = fma(u, s.hi, splat<V>(0.166665524244308471679688f));
   u = fma(u, s.hi, splat<V>(0.499999850988388061523438f));
-  DoubleFloat<V> t = add_ordered(s, mul(square(s), u));
-  t = add_ordered(splat<V>(1.0f), t);
-  return select(x.hi < -104.0f, V{}, scale_pow2_wide(total(t), n));
+  return total(add_ordered(splat<V>(1.0f), add_ordered(s, mul(square(s), u))));
+}
+
+// exp of a double-float as a float (SLEEF expkf): pow.
+template <class V>
+DENSECORE_INLINE V exp_of_double_float(DoubleFloat<V> x) {
+  const V n = round_even(total(x) * exp_constants::kInvLn2);
+  const mask_type<V> ordinary = abs(n) <= 128.0f;
+  if (!any(~ordinary)) [[likely]]
+    return scale_pow2(exp_of_rest(normalize(subtract_ln2(x, n))), n);
+  // An n beyond the int range saturates, and what the series makes of the rest then is part of the reference's result.
+  const mask_type<V> whole = to_int_saturate(n);
+  const V y = scale_pow2_wide(exp_of_rest(normalize(subtract_ln2(x, to_float(whole)))), whole);
+  return select(x.hi < -104.0f, V{}, y);
 }
 
 template <class V>
