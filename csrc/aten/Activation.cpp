@@ -1,5 +1,5 @@
-// ATen's Activation.cpp, float32. Activations without a kernel here (relu, threshold, hardtanh, leaky_relu, hardswish, ...) are single
-// IEEE operations, which the host computes with the reference's bits.
+// ATen's Activation.cpp, float32. Activations without a kernel here (threshold, leaky_relu, hardsigmoid, hardswish, hardshrink) are made
+// of single IEEE operations, which the host computes with the reference's bits; relu and hardtanh are in TensorCompare.cpp.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/elu_backward_ops.h>
 #include <ATen/ops/elu_ops.h>
@@ -7,6 +7,9 @@
 #include <ATen/ops/gelu_backward_ops.h>
 #include <ATen/ops/gelu_ops.h>
 #include <ATen/ops/glu_ops.h>
+#include <ATen/ops/hardshrink_backward_ops.h>
+#include <ATen/ops/hardswish_backward_ops.h>
+#include <ATen/ops/hardtanh_backward_ops.h>
 #include <ATen/ops/log_sigmoid_forward_ops.h>
 #include <ATen/ops/mish_backward_ops.h>
 #include <ATen/ops/mish_ops.h>
@@ -14,6 +17,8 @@
 #include <ATen/ops/silu_ops.h>
 #include <ATen/ops/softplus_backward_ops.h>
 #include <ATen/ops/softplus_ops.h>
+#include <ATen/ops/softshrink_backward_ops.h>
+#include <ATen/ops/softshrink_ops.h>
 #include <ATen/ops/tanh_backward_ops.h>
 
 #include "aten/Loops.h"
@@ -255,6 +260,61 @@ Tensor& elu_backward_out(const Tensor& grad, const Scalar& alpha, const Scalar& 
   return grad_input;
 }
 DENSECORE_OP("aten::elu_backward.grad_input", elu_backward_out);
+
+// ---- softshrink, hardshrink, hardtanh, hardswish: what differs from the host for NaN and the sign of zeros -----------------------
+
+template <const Dispatched<ShrinkFn>& kernel>
+struct ShrinkLoop {
+  using Arguments = void(const Scalar&);
+  static bool valid(const Scalar&) { return true; }
+  static void run(TensorIterator& iter, const Profile& profile, const Scalar& lambda) {
+    for_each(iter, profile, [&](const Loop2d& loop) { kernel(loop, profile, lambda.to<float>()); });
+  }
+};
+
+struct SoftshrinkOp : ShrinkLoop<softshrink_f32> {
+  using Functional = at::_ops::softshrink;
+  using Out = at::_ops::softshrink_out;
+  static bool valid(const Scalar& lambda) { return lambda.to<double>() >= 0; }
+};
+using Softshrink = Forward<SoftshrinkOp>;
+DENSECORE_OP("aten::softshrink", Softshrink::functional);
+DENSECORE_OP("aten::softshrink.out", Softshrink::out);
+
+struct SoftshrinkBackwardOp : ShrinkLoop<shrink_backward_f32> {
+  using Functional = at::_ops::softshrink_backward;
+  using Out = at::_ops::softshrink_backward_grad_input;
+};
+using SoftshrinkBackward = Backward<SoftshrinkBackwardOp>;
+DENSECORE_OP("aten::softshrink_backward", SoftshrinkBackward::functional);
+DENSECORE_OP("aten::softshrink_backward.grad_input", SoftshrinkBackward::out);
+
+struct HardshrinkBackwardOp : ShrinkLoop<shrink_backward_f32> {
+  using Functional = at::_ops::hardshrink_backward;
+  using Out = at::_ops::hardshrink_backward_grad_input;
+};
+using HardshrinkBackward = Backward<HardshrinkBackwardOp>;
+DENSECORE_OP("aten::hardshrink_backward", HardshrinkBackward::functional);
+DENSECORE_OP("aten::hardshrink_backward.grad_input", HardshrinkBackward::out);
+
+struct HardtanhBackwardOp {
+  using Functional = at::_ops::hardtanh_backward;
+  using Out = at::_ops::hardtanh_backward_grad_input;
+  using Arguments = void(const Scalar&, const Scalar&);
+  static bool valid(const Scalar&, const Scalar&) { return true; }
+  static void run(TensorIterator& iter, const Profile& profile, const Scalar& low, const Scalar& high) {
+    for_each(iter, profile,
+             [&](const Loop2d& loop) { hardtanh_backward_f32(loop, profile, low.to<float>(), high.to<float>()); });
+  }
+};
+using HardtanhBackward = Backward<HardtanhBackwardOp>;
+DENSECORE_OP("aten::hardtanh_backward", HardtanhBackward::functional);
+DENSECORE_OP("aten::hardtanh_backward.grad_input", HardtanhBackward::out);
+
+struct HardswishBackwardOp : Plain<hardswish_backward_f32> {
+  using Functional = at::_ops::hardswish_backward;
+};
+DENSECORE_OP("aten::hardswish_backward", Backward<HardswishBackwardOp>::functional);
 
 // ---- glu, log_sigmoid --------------------------------------------------------------------------------------------------------
 

@@ -212,4 +212,38 @@ void elu_backward_from_output_f32(const Loop2d& loop, const Profile& profile, El
       [=](float dy, float y) { return y <= 0 ? dy * scales.input * (y + scales.negative) : dy * scales.positive; });
 }
 
+// ---- piecewise linear: vector and scalar code differ for NaN and in the sign of zeros -------------------------------------------
+
+void softshrink_f32(const Loop2d& loop, const Profile& profile, float lambda) {
+  vectorized_loop<float, 1>(
+      loop, profile,
+      [=](auto x) {
+        const auto inside = select(is_nan(x), x, decltype(x){});
+        return select(x > lambda, x - lambda, select(x < -lambda, x + lambda, inside));
+      },
+      [=](float x) { return x > lambda ? x - lambda : x < -lambda ? x + lambda : x * 0.0f; });
+}
+
+void shrink_backward_f32(const Loop2d& loop, const Profile& profile, float lambda) {
+  vectorized_loop<float, 2>(
+      loop, profile, [=](auto dy, auto x) { return select((x < -lambda) | (x > lambda), dy, decltype(x){}); },
+      [=](float dy, float x) { return x >= -lambda && x <= lambda ? 0.0f : dy; });
+}
+
+void hardtanh_backward_f32(const Loop2d& loop, const Profile& profile, float low, float high) {
+  vectorized_loop<float, 2>(
+      loop, profile, [=](auto dy, auto x) { return select((x > low) & (x < high), dy, decltype(x){}); },
+      [=](float dy, float x) { return x <= low || x >= high ? 0.0f : dy; });
+}
+
+void hardswish_backward_f32(const Loop2d& loop, const Profile& profile) {
+  vectorized_loop<float, 2>(
+      loop, profile,
+      [](auto dy, auto x) {
+        const auto slope = dy * (x / 3.0f + 0.5f);
+        return select(x <= -3.0f, decltype(x){}, select(x >= 3.0f, dy, slope));
+      },
+      [](float dy, float x) { return x <= -3.0f ? 0.0f : x < 3.0f ? dy * (x / 3.0f + 0.5f) : dy; });
+}
+
 }  // namespace densecore::DENSECORE_ISA

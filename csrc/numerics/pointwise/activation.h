@@ -45,6 +45,17 @@ DENSECORE_KERNEL(elu_f32, EluFn);
 DENSECORE_KERNEL(elu_backward_f32, EluFn);
 DENSECORE_KERNEL(elu_backward_from_output_f32, EluFn);
 
+// x moved towards zero by lambda, zero below it. (output, input)
+using ShrinkFn = void(const Loop2d& loop, const Profile& profile, float lambda);
+DENSECORE_KERNEL(softshrink_f32, ShrinkFn);
+// The gradient where |x| > lambda: softshrink's and hardshrink's. (grad_input, grad_output, input)
+DENSECORE_KERNEL(shrink_backward_f32, ShrinkFn);
+// The gradient inside (low, high). (grad_input, grad_output, input)
+using HardtanhBackwardFn = void(const Loop2d& loop, const Profile& profile, float low, float high);
+DENSECORE_KERNEL(hardtanh_backward_f32, HardtanhBackwardFn);
+// (grad_input, grad_output, input)
+DENSECORE_KERNEL(hardswish_backward_f32, UnaryFn);
+
 // log(x / (1 - x)); x is clamped to [low, high] first if low >= 0.
 using LogitFn = void(const Loop2d& loop, const Profile& profile, float low, float high);
 DENSECORE_KERNEL(logit_f32, LogitFn);
