@@ -25,6 +25,12 @@ kernel(
     source="ATen/native/cpu/BinaryOpsKernel.cpp; csrc/numerics/pointwise/activation.cpp",
 )
 kernel(
+    "softshrink softshrink.out softshrink_backward softshrink_backward.grad_input hardshrink_backward "
+    "hardshrink_backward.grad_input hardtanh_backward hardtanh_backward.grad_input hardswish_backward",
+    reason="vector and scalar code treat NaN and the sign of zeros differently, so the tail's place decides",
+    source=SOURCE,
+)
+kernel(
     "log_sigmoid_forward",
     reason="SLEEF exp and log1p for every element",
     source=SOURCE,

@@ -13,7 +13,7 @@ def _forms(names: str) -> str:
 kernel(
     _forms("acos asin atan cos erfc exp expm1 log log10 log1p log2 sin sqrt tan tanh"),
     INPUTS,
-    reason="SLEEF's 1.0 ulp functions (erfc: 1.5) for every element, also in loop tails; sin, cos and tan depend on the group of 4 lanes",
+    reason="SLEEF's 1.0 ulp functions (erfc: 1.5) for every element; sin, cos and tan depend on the group of 4 lanes",
     source="SLEEF sleefsimdsp.c; ATen/native/cpu/UnaryOpsKernel.cpp; csrc/numerics/math, csrc/numerics/pointwise/unary.cpp",
 )
 kernel(
@@ -38,6 +38,6 @@ kernel(
     "pow.Tensor_Scalar pow.Tensor_Scalar_out pow_.Scalar pow.Tensor_Tensor pow.Tensor_Tensor_out pow_.Tensor pow.Scalar "
     "pow.Scalar_out",
     FLOAT32,
-    reason="SLEEF powf in pairs of whole vectors, the libm model (pow, powf) elsewhere; products and roots for 0.5, 2, 3, -0.5, -1, -2",
+    reason="SLEEF powf in pairs of whole vectors, the libm model elsewhere; products and roots for 0.5, 2, 3, -0.5, -1, -2",
     source="ATen/native/cpu/PowKernel.cpp; csrc/numerics/pointwise/pow.cpp",
 )
