@@ -76,8 +76,8 @@ class Outcome:
 class Harness:
     """An emulator and a translator over one block of host memory at its own address."""
 
-    def __init__(self, records: int) -> None:
-        self.records = records
+    def __init__(self, records: int, level: int) -> None:
+        self.records, self.level = records, level
         size = _CODE_SIZE + records * RECORD
         self._map = mmap.mmap(-1, (size + 0xFFFF) // 0x10000 * 0x10000)
         self._view = (ctypes.c_char * len(self._map)).from_buffer(self._map)
@@ -91,6 +91,7 @@ class Harness:
         self._code_view = (ctypes.c_char * len(self._code)).from_buffer(self._code)
         self._context = ctypes.create_string_buffer(ctx.SIZE + 64)
         self.context = (ctypes.addressof(self._context) + 63) // 64 * 64
+        self._counter = ctypes.c_int32()
 
     def run(self, word: int, states: np.ndarray) -> Outcome:
         """Execute `word` on every record of `states` (uint8, records x RECORD) in both."""
@@ -120,13 +121,16 @@ class Harness:
     def _translate(self, states: np.ndarray, length: int) -> tuple[np.ndarray, str]:
         self._load(states)
         code = unit.Code(self._fetch, lambda _: (self.base, self.base + length))
-        translated = unit.Translator(code, True).translate(self.base)
-        machine_code = link.compile_text(translated.text)
+        translated = unit.Translator(code, True, optimise=self.level > 0).translate(self.base)
+        machine_code = link.compile_text(translated.text, self.level).code
         ctypes.memmove(ctypes.addressof(self._code_view), machine_code, len(machine_code))
         for number, value in ((20, self.data), (21, self.records)):
             ctypes.c_uint64.from_address(self.context + ctx.X + 8 * number).value = value
         if translated.emulated:
             return self._read(), translated.emulated[0][2]
+        self._counter.value = -(1 << 31)  # never busy
+        counters = ctypes.addressof(self._counter) - self.base
+        ctypes.c_int64.from_address(self.context + ctx.COUNTERS).value = counters
         ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)(ctypes.addressof(self._code_view))(self.context)
         return self._read(), ""
 

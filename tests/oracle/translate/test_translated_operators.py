@@ -7,6 +7,9 @@ import pytest
 import torch
 from both import BothMode, differences, emulated, run_both
 
+from torch_densecore.oracle.errors import GuestError
+from torch_densecore.oracle.translate.link import LinkError
+
 pytestmark = pytest.mark.oracle
 
 
@@ -88,6 +91,56 @@ def test_a_second_oracle_maps_memory_elsewhere(translated) -> None:  # type: ign
     assert translated.machine.translated.flat and not other.machine.translated.flat
     x = _tensor(1003).numpy()
     assert np.array_equal(translated.call("aten::exp", x).view(np.uint32), other.call("aten::exp", x).view(np.uint32))
+
+
+def test_a_bad_pointer_is_an_error(translated) -> None:  # type: ignore[no-untyped-def]
+    machine = translated.machine
+    function = machine.symbol("_aoti_torch_get_dim")
+    before = differences(*run_both(translated, "aten::exp", (_tensor(8),), {}))
+    for _ in range(3):
+        with pytest.raises(GuestError, match="Invalid memory read"):
+            machine.call(function, 0x1000, machine.heap.alloc(16))
+    assert before == differences(*run_both(translated, "aten::exp", (_tensor(8),), {})) == 0
+
+
+def test_a_busy_unit_is_optimised(translated) -> None:  # type: ignore[no-untyped-def]
+    promoted = translated.machine.translated.statistics.promoted
+    x = torch.linspace(-3, 3, 1 << 19)
+    first = translated.call("aten::tan", x)
+    for _ in range(3):
+        last = translated.call("aten::tan", x)
+    statistics = translated.machine.translated.statistics
+    assert statistics.promoted > promoted or statistics.loaded  # a cache may hold the optimised unit already
+    assert torch.equal(first.view(torch.int32), last.view(torch.int32))
+
+
+def test_a_wild_jump_is_an_error(translated) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(Exception, match="0x10"):
+        translated.machine.call(0x10)
+
+
+def test_a_unit_that_does_not_compile_is_emulated(translated, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    from torch_densecore.oracle.translate import cpu as module
+
+    cpu, real, failed = translated.machine.translated, module.compile_text, []
+
+    def refuse_first(text: str, level: int = 2):  # type: ignore[no-untyped-def]
+        if not failed:
+            failed.append(text)
+            raise LinkError("made up")
+        return real(text, level)
+
+    function = translated.machine.symbol("_Sleef_expf4_u10")
+    monkeypatch.setattr(module, "compile_text", refuse_first)
+    monkeypatch.setattr(cpu._cache, "get", lambda pc: None)
+    monkeypatch.setattr(cpu, "_units", {})
+    cpu._slot(function).value = 0
+    translated.machine.set_x(0, 0)
+    translated.machine.call(function)
+    assert cpu.statistics.failed == {function: "made up"}
+    assert cpu.statistics.steps[function] == 1
+    cpu.statistics.failed.clear()
+    cpu._slot(function).value = 0
 
 
 @pytest.mark.slow

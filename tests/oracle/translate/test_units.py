@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import sqlite3
 from pathlib import Path
 
@@ -9,9 +11,10 @@ import pytest
 
 from torch_densecore.oracle.memory import GuestFault
 from torch_densecore.oracle.translate import unit
+from torch_densecore.oracle.translate.arena import arena
 from torch_densecore.oracle.translate.bits import Table, float_immediate, logical_immediate, parse, sign_extend
 from torch_densecore.oracle.translate.cache import UnitCache
-from torch_densecore.oracle.translate.link import LinkError, compile_text
+from torch_densecore.oracle.translate.link import Blob, LinkError, compile_text, target_machine
 from torch_densecore.oracle.translate.registers import Node, solve
 
 RET, ADD, CBZ_BACK, BL = 0xD65F03C0, 0x91000400, 0xB5FFFFE1, 0x94000010  # cbnz x1, -4
@@ -79,7 +82,7 @@ def _translate(words: list[int], starts: tuple[int, ...] = (0,)) -> unit.Unit:
         low = max(start for start in starts if start <= pc)
         return low, ends[low]
 
-    return unit.Translator(unit.Code(_fetch(words), extent), True).translate(0)
+    return unit.Translator(unit.Code(_fetch(words), extent), True, optimise=True).translate(0)
 
 
 def test_a_leaf_called_in_a_loop_is_inlined() -> None:
@@ -130,19 +133,30 @@ def test_external_symbols_are_refused() -> None:
         compile_text("declare i64 @somewhere()\ndefine i64 @f() {\n  %a = call i64 @somewhere()\n  ret i64 %a\n}\n")
 
 
+def test_a_host_without_fma_calls_a_correct_one() -> None:
+    text = (
+        "declare double @llvm.fma.f64(double, double, double)\ndefine double @f(double %a, double %b, double %c) {\n"
+        "  %r = call double @llvm.fma.f64(double %a, double %b, double %c)\n  ret double %r\n}\n"
+    )
+    blob = compile_text(text, machine=target_machine(2, "x86-64", "+sse2"))
+    assert [name for _, name in blob.externals] == ["fma"]
+    function = ctypes.CFUNCTYPE(*[ctypes.c_double] * 4)(arena().place(blob))
+    assert function(1 + 2**-30, 1 + 2**-30, -1.0) == 2**-29 + 2**-60
+
+
 def test_cache_round_trip(tmp_path: Path) -> None:
     path = tmp_path / "units.sqlite"
     first, second = UnitCache(path), UnitCache(path)
-    first.put(0x1234, b"code", {"direct": [1], "emulated": []})
+    first.put(0x1234, 0, Blob(b"code", [(3, "fma")]), {"direct": [1], "emulated": []})
     assert second.get(0x1234) is None
     first.flush()
-    assert second.get(0x1234) == (b"code", {"direct": [1], "emulated": []})
+    assert second.get(0x1234) == (Blob(b"code", [(3, "fma")]), {"direct": [1], "emulated": []})
 
 
 def test_cache_ignores_altered_code(tmp_path: Path) -> None:
     path = tmp_path / "units.sqlite"
     cache = UnitCache(path)
-    cache.put(1, b"code", {})
+    cache.put(1, 0, Blob(b"code", []), {})
     cache.flush()
     with sqlite3.connect(path) as db:
         db.execute("UPDATE units SET code = ?", (b"cod3",))
@@ -153,7 +167,31 @@ def test_unusable_cache_gives_one_notice(tmp_path: Path, capsys: pytest.CaptureF
     path = tmp_path / "units.sqlite"
     path.write_bytes(b"not a database" * 100)
     cache = UnitCache(path)
-    cache.put(1, b"code", {})
+    cache.put(1, 0, Blob(b"code", []), {})
     cache.flush()
     assert cache.get(1) is None
     assert capsys.readouterr().err.count("is not used") == 1
+
+
+def test_a_forked_child_opens_its_own_connection(tmp_path: Path) -> None:
+    path = tmp_path / "units.sqlite"
+    cache = UnitCache(path)
+    cache.put(1, 0, Blob(b"parent", []), {})
+    child = os.fork()
+    if not child:
+        cache.put(2, 0, Blob(b"child", []), {})
+        cache.flush()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert cache.get(2) == (Blob(b"child", []), {})
+    assert cache.get(1) is None  # still pending in the parent, and not written by the child
+    cache.flush()
+    assert cache.get(1) == (Blob(b"parent", []), {})
+
+
+def test_optimised_code_is_preferred(tmp_path: Path) -> None:
+    cache = UnitCache(tmp_path / "units.sqlite")
+    for level, code in ((2, b"good"), (0, b"plain")):
+        cache.put(1, level, Blob(code, []), {})
+    cache.flush()
+    assert cache.get(1) == (Blob(b"good", []), {})

@@ -8,12 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sqlite3
 import sys
 from pathlib import Path
 from typing import Any
 
-_SCHEMA = "CREATE TABLE IF NOT EXISTS units (entry INTEGER PRIMARY KEY, digest BLOB, code BLOB, facts TEXT)"
+from .link import Blob
+
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS units ("
+    "entry INTEGER, level INTEGER, digest BLOB, code BLOB, facts TEXT, PRIMARY KEY (entry, level)) WITHOUT ROWID"
+)
+_SELECT = "SELECT digest, code, facts FROM units WHERE entry = ? ORDER BY level DESC LIMIT 1"
 _TIMEOUT = 30.0
 _BATCH = 64
 
@@ -39,9 +46,18 @@ class UnitCache:
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self._db: sqlite3.Connection | None = None
-        self._pending: list[tuple[int, bytes, bytes, str]] = []
+        self._pending: list[tuple[int, int, bytes, bytes, str]] = []
+        self._process = os.getpid()
+        self._inherited: sqlite3.Connection | None = None
         if path is not None:
             self._guard(self._open)
+
+    def _after_fork(self) -> None:
+        """A connection must not be used, nor closed, by a forked child."""
+        if self._process != os.getpid():
+            self._process, self._inherited, self._pending = os.getpid(), self._db, []
+            if self._db is not None:
+                self._guard(self._open)
 
     def _guard(self, action, *args):  # type: ignore[no-untyped-def]
         try:
@@ -59,34 +75,38 @@ class UnitCache:
         self._db.execute("PRAGMA synchronous=NORMAL")
         self._db.execute(_SCHEMA)
 
-    def get(self, entry: int) -> tuple[bytes, Facts] | None:
-        """Code of a unit and what else is known about it, or None."""
+    def get(self, entry: int) -> tuple[Blob, Facts] | None:
+        """The best code of a unit and what else is known about it, or None."""
+        self._after_fork()
         if self._db is None:
             return None
         row = self._guard(self._fetch, entry)
         if row is None or _digest(entry, row[1], row[2]) != row[0]:
             return None
-        return row[1], json.loads(row[2])
+        facts = json.loads(row[2])
+        return Blob(row[1], [tuple(item) for item in facts.pop("externals")]), facts
 
     def _fetch(self, entry: int) -> tuple[bytes, bytes, str] | None:
         assert self._db is not None
-        return self._db.execute("SELECT digest, code, facts FROM units WHERE entry = ?", (entry,)).fetchone()
+        return self._db.execute(_SELECT, (entry,)).fetchone()
 
-    def put(self, entry: int, code: bytes, facts: Facts) -> None:
+    def put(self, entry: int, level: int, blob: Blob, facts: Facts) -> None:
         """Keep a unit; written in batches and by `flush`."""
-        text = json.dumps(facts)
-        self._pending.append((entry, _digest(entry, code, text), code, text))
+        self._after_fork()
+        text = json.dumps({**facts, "externals": blob.externals})
+        self._pending.append((entry, level, _digest(entry, blob.code, text), blob.code, text))
         if len(self._pending) >= _BATCH:
             self.flush()
 
     def flush(self) -> None:
         """Write what is pending, in one transaction."""
+        self._after_fork()
         pending, self._pending = self._pending, []
         if pending and self._db is not None:
             self._guard(self._write, pending)
 
-    def _write(self, rows: list[tuple[int, bytes, bytes, str]]) -> None:
+    def _write(self, rows: list[tuple[int, int, bytes, bytes, str]]) -> None:
         assert self._db is not None
         self._db.execute("BEGIN IMMEDIATE")
-        self._db.executemany("INSERT OR REPLACE INTO units VALUES (?, ?, ?, ?)", rows)
+        self._db.executemany("INSERT OR REPLACE INTO units VALUES (?, ?, ?, ?, ?)", rows)
         self._db.execute("COMMIT")

@@ -15,8 +15,12 @@ STOP = 816  # set by a hook that failed: every frame returns
 EXCLUSIVE = 824  # address and value of the exclusive monitor
 HANDLER, HANDLER_DATA = 840, 848  # what a trap calls: void (ctx*, i64 pc, i32 size, data)
 HOOK = 856  # ptr (ctx*, i64 pc): runs the hooks of an address, returns its unit
+BODY, RECOVER = 864, 872  # the dispatch loop; the stack pointer to which a fault returns
+COUNTERS = 880  # host address of the counter for guest address 0
+PROMOTE = 888  # void (ctx*, i64 pc): compiles a busy unit with optimisation
 SIZE = 1024
 
 LOW = 0x1_0000_0000  # guest code lies in [LOW, LOW + SPAN)
 SPAN = 0x5_2000_0000
+BUSY = 20_000  # entries and loop iterations after which a unit is compiled with optimisation
 STOPPED = 1  # returned as pc by frames that are being left

@@ -6,7 +6,6 @@ import atexit
 import bisect
 import ctypes
 import hashlib
-import mmap
 import platform
 import time
 import weakref
@@ -23,16 +22,17 @@ from .. import memory as layout
 from ..cache import oracle_dir
 from . import context as ctx
 from . import runtime, unit
+from .arena import arena, entry, reserve
 from .bits import sign_extend
 from .cache import UnitCache, translator_version
-from .link import compile_text, features
+from .link import Blob, LinkError, compile_text, features
 
 if TYPE_CHECKING:
     from ..machine import Machine
 
-_ARENA = 512 << 20
 _ALIGN = 64
-_LARGE = 60  # instructions; longer units without a loop get the fast code generator
+_PROT_RW = 3
+_PROMOTE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64)
 _RESOLVE = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64)
 _START = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *[ctypes.c_uint64] * 4)
 
@@ -57,10 +57,12 @@ class Statistics:
     """What the translator did in this process."""
 
     compiled: int = 0
+    promoted: int = 0  # compiled again with optimisation
     loaded: int = 0  # from the cache
     instructions: int = 0  # guest instructions compiled
     seconds: float = 0.0  # compiling
     emulated: dict[int, tuple[int, str]] = field(default_factory=dict)  # address: word, reason
+    failed: dict[int, str] = field(default_factory=dict)  # units that LLVM refused: address, reason
     steps: Counter[int] = field(default_factory=Counter)  # address: times executed by the emulator
 
 
@@ -79,10 +81,10 @@ class TranslatedCpu:
         self._hooks: dict[int, list[Callable[..., None]]] = {}
         self._units: dict[int, int] = {}
         self._starts: list[int] = []
-        self._space = _reserve(2 * ctx.SPAN, mmap.PROT_READ | mmap.PROT_WRITE)
+        self._space = reserve(2 * ctx.SPAN, _PROT_RW)
         self._table = self._space - 2 * ctx.LOW
-        self._arena = _reserve(_ARENA, mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
-        self._top, self._arena_end = self._arena, self._arena + _ARENA
+        self._counters = reserve(ctx.SPAN, _PROT_RW) - ctx.LOW
+        self._place = arena().place
         self._block = ctypes.create_string_buffer(ctx.SIZE + _ALIGN)
         self.context = (ctypes.addressof(self._block) + _ALIGN - 1) // _ALIGN * _ALIGN
         self._wire()
@@ -93,16 +95,18 @@ class TranslatedCpu:
     def _wire(self) -> None:
         """Compile the runtime functions and put the addresses that units need into the context."""
         self._callbacks = (_RESOLVE(self._on_resolve), _RESOLVE(self._on_step), _RESOLVE(self._on_hook))
-        resolve, step, hook = (ctypes.cast(callback, ctypes.c_void_p).value for callback in self._callbacks)
+        self._promote = _PROMOTE(self._on_promote)
+        addresses = (ctypes.cast(f, ctypes.c_void_p).value for f in (*self._callbacks, self._promote))
+        resolve, step, hook, promote = addresses
         self._trap = self._place(compile_text(runtime.trap()))
         self._lazy = self._place(compile_text(runtime.lazy()))
         self._stopped = self._place(compile_text(runtime.stopped()))
         self._hooked = self._place(compile_text(runtime.hooked()))
-        start = self._place(compile_text(runtime.start()))
+        body, start = self._place(compile_text(runtime.start())), entry()
         self._start = _START(start)
         handler, data = self._trap_handler(start)
         delta = self.machine.memory.host_base - layout.LOW
-        for offset, value in ((ctx.TABLE, self._table), (ctx.DELTA, delta), (ctx.RESOLVE, resolve), (ctx.STEP, step),
+        for offset, value in ((ctx.TABLE, self._table), (ctx.BODY, body), (ctx.COUNTERS, self._counters), (ctx.PROMOTE, promote), (ctx.DELTA, delta), (ctx.RESOLVE, resolve), (ctx.STEP, step),
                               (ctx.HOOK, hook), (ctx.HANDLER, handler), (ctx.HANDLER_DATA, data)):  # fmt: skip
             self._set64(offset, value or 0)
 
@@ -169,7 +173,8 @@ class TranslatedCpu:
         if not self.translating or count:
             self.emulator.emu_start(begin, until, timeout, count)
             return
-        self._start(self.context, begin, until, 0, 0)
+        if status := self._start(self.context, begin, until, 0, 0):
+            raise unicorn.UcError(status)
 
     # ---- callbacks from translated code ---------------------------------------------------------------
 
@@ -191,6 +196,16 @@ class TranslatedCpu:
             return self._unit(pc)
         except BaseException as error:
             return self._fail(error)
+
+    def _on_promote(self, _: int, pc: int) -> None:
+        ctypes.c_int32.from_address(self._counters + pc).value = -(1 << 31)
+        try:
+            self._units[pc] = self._install_unit(*self._compile(pc, optimise=True))
+            if pc not in self._hooks:
+                self._slot(pc).value = self._units[pc]
+            self.statistics.promoted += 1
+        except Exception as error:  # the unit stays as it is
+            self.statistics.failed[pc] = str(error)
 
     def _on_step(self, _: int, pc: int) -> int:
         try:
@@ -230,34 +245,40 @@ class TranslatedCpu:
     def _unit(self, pc: int) -> int:
         if pc not in self._units:
             known = self._cache.get(pc)
-            if known is None:
-                known = self._compile(pc)
-            else:
-                self.statistics.loaded += 1
-            code, facts = known
-            for at, word, reason in facts["emulated"]:
-                self.statistics.emulated[at] = (word, reason)
-            for target in facts["direct"]:
-                slot = self._slot(target)
-                slot.value = slot.value or self._lazy
-            self._units[pc] = self._place(code)
+            self.statistics.loaded += known is not None
+            self._units[pc] = self._install_unit(*(known or self._compile(pc, optimise=False)))
         return self._units[pc]
+
+    def _install_unit(self, blob: Blob, facts: dict[str, Any]) -> int:
+        """Place a unit's code; every static target gets an entry in the table."""
+        for at, word, reason in facts["emulated"]:
+            self.statistics.emulated[at] = (word, reason)
+        for target in facts["direct"]:
+            slot = self._slot(target)
+            slot.value = slot.value or self._lazy
+        return self._place(blob)
 
     def _slot(self, pc: int) -> ctypes.c_uint64:
         return ctypes.c_uint64.from_address(self._table + 2 * pc)
 
-    def _compile(self, pc: int) -> tuple[bytes, dict[str, Any]]:
+    def _compile(self, pc: int, optimise: bool) -> tuple[Blob, dict[str, Any]]:
         start = time.perf_counter()
         code = unit.Code(self.machine.memory.r32, self._extent, self._stub_target)
-        translated = unit.Translator(code, self.flat).translate(pc)
-        plain = not translated.loops and translated.instructions > _LARGE
-        machine_code = compile_text(translated.text, 0 if plain else 2)
+        translated = unit.Translator(code, self.flat, optimise).translate(pc)
+        level = 2 if optimise else 0
+        try:
+            blob = compile_text(translated.text, level)
+        except (LinkError, RuntimeError) as error:  # RuntimeError is what LLVM's parser raises
+            self.statistics.failed[pc] = str(error)
+            translated = unit.Translator(code, self.flat, optimise, emulate=True).translate(pc)
+            blob = compile_text(translated.text, 0)
         self.statistics.compiled += 1
         self.statistics.instructions += translated.instructions
         self.statistics.seconds += time.perf_counter() - start
         facts = {"emulated": translated.emulated, "direct": translated.direct}
-        self._cache.put(pc, machine_code, facts)
-        return machine_code, facts
+        if pc not in self.statistics.failed:
+            self._cache.put(pc, level, blob, facts)
+        return blob, facts
 
     def _stub_target(self, pc: int) -> int | None:
         """Where the veneer of an import leads: its pointer is constant once the images are loaded."""
@@ -299,26 +320,8 @@ class TranslatedCpu:
                 starts.update((image.base + section.addr, image.base + section.addr + section.size))
         return sorted(starts)
 
-    def _place(self, code: bytes) -> int:
-        at = self._top
-        if at + len(code) > self._arena_end:
-            raise MemoryError("the arena for translated code is full")
-        ctypes.memmove(at, code, len(code))
-        self._top = (at + len(code) + _ALIGN - 1) // _ALIGN * _ALIGN
-        return at
-
     def _set64(self, offset: int, value: int) -> None:
         ctypes.c_uint64.from_address(self.context + offset).value = value
-
-
-def _reserve(size: int, protection: int) -> int:
-    """Address of `size` bytes of lazily backed memory."""
-    flags = layout._MAP_PRIVATE | layout._MAP_ANONYMOUS | layout._MAP_NORESERVE
-    libc = layout._libc
-    got = libc.mmap(None, size, protection, flags, -1, 0)
-    if got in (None, layout._FAILED):
-        raise MemoryError(f"mmap of {size} bytes failed, errno {ctypes.get_errno()}")
-    return got
 
 
 def install(machine: Machine, wheel_digest: str) -> TranslatedCpu:

@@ -80,6 +80,8 @@ class Emitter:
         self.stub = stub  # final target of an import's veneer, None for other addresses
         self.flat = flat  # guest addresses are host addresses
         self.scope = Scope("", blocks)
+        self.counted: int | None = None  # guest address of the unit, if it counts how busy it is
+        self.loop_heads: frozenset[int] = frozenset()
         self.lines: list[str | tuple[str, Node]] = []
         self.declarations: dict[str, str] = {}
         self.direct: set[int] = set()  # static targets outside the unit
@@ -334,6 +336,30 @@ class Emitter:
     def start_block(self, pc: int) -> None:
         """Start the basic block of a guest address."""
         self._start(self.scope.label(pc))
+        if self.counted is not None and pc in self.loop_heads:
+            self._count_once()
+
+    def _count_once(self) -> Value:
+        base = self.value("i64", f"load i64, ptr {self.context_pointer(ctx.COUNTERS)}")
+        address = self.op("add", base, self.const("i64", self.counted or 0))
+        pointer = self.value("ptr", f"inttoptr {address} to ptr")
+        count = self.add(self.value("i32", f"load i32, {pointer}"), 1)
+        self.line(f"  store {count}, {pointer}")
+        return count
+
+    def _count_entry(self) -> list[str]:
+        """Lines ahead of the first block: count, and ask for an optimised unit when the count is high."""
+        lines, self.lines = self.lines, []
+        busy, done = self.label(), self.label()
+        hot = self.icmp("sge", self._count_once(), self.const("i32", ctx.BUSY))
+        self.line(f"  br {hot}, label %{busy}, label %{done}")
+        self.begin(busy)
+        promote = self.value("ptr", f"load ptr, ptr {self.context_pointer(ctx.PROMOTE)}")
+        self.line(f"  call void {promote.name}(ptr %ctx, i64 {self.counted})")
+        self.line(f"  br label %{done}")
+        self.begin(done)
+        counted, self.lines = self.lines, lines
+        return [line for line in counted if isinstance(line, str)]
 
     def _start(self, label: str) -> None:
         self.begin(label)
@@ -487,6 +513,8 @@ class Emitter:
             head.append(f"  %deltap = getelementptr i8, ptr %ctx, i64 {ctx.DELTA}")
             head.append("  %delta = load i64, ptr %deltap")
         head += [f"  %{register.name} = alloca {register.ty}" for register in REGISTERS.values() if used & register.bit]
+        if self.counted is not None:
+            head += self._count_entry()
         head += self._transfer("in", first.needed) + [f"  br label %{self.scope.label(entry)}"]
         body: list[str] = []
         for line in self.lines:

@@ -26,7 +26,6 @@ class Unit:
     instructions: int
     emulated: list[tuple[int, int, str]] = field(default_factory=list)  # address, word, reason
     direct: list[int] = field(default_factory=list)  # static targets outside
-    loops: bool = False
 
 
 def discover(entry: int, low: int, high: int, fetch: Fetch, limit: int = LIMIT) -> dict[int, int]:
@@ -73,10 +72,14 @@ class Code:
 
 
 class Translator:
-    """Translates one unit."""
+    """Translates one unit.
 
-    def __init__(self, code: Code, flat: bool, limit: int = LIMIT) -> None:
-        self.code, self.flat, self.limit = code, flat, limit
+    optimise: inline leaf functions into loops; else the unit counts how busy it is, and asks for that when it is.
+    emulate: leave everything but branches to the emulator.
+    """
+
+    def __init__(self, code: Code, flat: bool, optimise: bool, emulate: bool = False) -> None:
+        self.code, self.flat, self.optimise, self.emulate = code, flat, optimise, emulate
         self._loops: list[tuple[int, int]] = []  # address ranges that a backward branch repeats
         self._room = INLINE_TOTAL
 
@@ -84,12 +87,14 @@ class Translator:
         """The unit that starts at `entry`."""
         fetch = self.code.fetch
         low, high = self.code.extent(entry)
-        blocks = discover(entry, low, high, fetch, self.limit)
+        blocks = discover(entry, low, high, fetch)
         for start, end in blocks.items():
             last = _branch(fetch(end - 4), end - 4)
             self._loops += [(t, end) for t in (last.targets if last else ()) if t <= start and t in blocks]
         emitter = Emitter(self.flat, frozenset(blocks), self.code.stub)
-        unit = Unit(entry, "", 0, loops=bool(self._loops))
+        emitter.counted = None if self.optimise else entry
+        emitter.loop_heads = frozenset(head for head, _ in self._loops)
+        unit = Unit(entry, "", 0)
         self._blocks(emitter, unit, blocks)
         unit.direct = sorted(emitter.direct)
         unit.text = emitter.finish(f"u{entry:x}", entry)
@@ -100,7 +105,10 @@ class Translator:
             e.start_block(start)
             unit.instructions += (end - start) // 4
             for pc in range(start, end, 4):
-                if not self._inline(e, unit, pc):
+                if self.emulate and _branch(self.code.fetch(pc), pc) is None:
+                    unit.emulated.append((pc, self.code.fetch(pc), "the unit could not be compiled"))
+                    e.single_step(pc)
+                elif self.emulate or not self._inline(e, unit, pc):
                     _instruction(e, unit, pc, self.code.fetch(pc))
             last = _branch(self.code.fetch(end - 4), end - 4)
             if last is None or (last.falls_through and not last.targets):
@@ -109,7 +117,7 @@ class Translator:
     def _inline(self, e: Emitter, unit: Unit, pc: int) -> bool:
         """Emit the body of a leaf function in place of a call inside a loop, if it is small enough."""
         target = _call_target(self.code.fetch(pc), pc)
-        if target is None or e.scope.back is not None or not any(a <= pc < b for a, b in self._loops):
+        if not self.optimise or target is None or e.scope.back is not None or not any(a <= pc < b for a, b in self._loops):
             return False
         body = leaf(target, self.code)
         size = sum(end - start for start, end in body.items()) // 4

@@ -384,8 +384,14 @@ def _shift_long(e: Emitter, f: SimpleNamespace) -> None:
     e.set_v(f.rd, e.op("shl", wide, e.const(wide.ty, bits)))
 
 
+def _only_precision(f: SimpleNamespace) -> None:
+    if f.size > 1:
+        raise NotImplementedError("bfloat16 conversion")
+
+
 def _narrow_fp(e: Emitter, f: SimpleNamespace) -> None:
     """FCVTN, FCVTXN."""
+    _only_precision(f)
     wide, narrow = ("double", "float") if f.size & 1 else ("float", "half")
     a = e.v(f.rn, f"<{128 // arith.SIZE[wide]} x {wide}>")
     if f.u and wide == "float":
@@ -395,6 +401,7 @@ def _narrow_fp(e: Emitter, f: SimpleNamespace) -> None:
 
 def _widen_fp(e: Emitter, f: SimpleNamespace) -> None:
     """FCVTL."""
+    _only_precision(f)
     narrow, wide = ("float", "double") if f.size & 1 else ("half", "float")
     e.set_v(f.rd, arith.convert(e, _wide_half(e, f.rn, narrow, f.q), wide))
 
