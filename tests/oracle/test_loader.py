@@ -103,19 +103,19 @@ def test_bad_access_is_reported(oracle: Oracle) -> None:
 
 
 def test_command_line() -> None:
-    command = [sys.executable, "-m", "torch_densecore.oracle", "op", "aten::relu", "--shape", "2,3", "--seed", "1"]
+    command = [sys.executable, "-m", "torch_densecore.cli", "oracle", "op", "aten::relu", "--shape", "2,3", "--seed", "1"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2])
     assert done.returncode == 0, done.stderr
-    assert "provenance: pure" in done.stdout
+    assert "provenance: nothing modelled" in done.stdout
 
 
 def test_without_native_helper() -> None:
-    environment = {**os.environ, "ORACLE_NO_NATIVE": "1"}
-    command = [sys.executable, "-m", "torch_densecore.oracle", "selftest"]
+    environment = {**os.environ, "DENSECORE_NO_NATIVE": "1"}
+    command = [sys.executable, "-m", "torch_densecore.cli", "oracle", "boot"]
     folder = Path(__file__).parents[2]
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "native helper no" in done.stdout and "FAIL" not in done.stdout
+    assert "compiled helper no" in done.stdout and "FAIL" not in done.stdout
 
 
 @pytest.mark.slow

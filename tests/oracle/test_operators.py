@@ -11,7 +11,7 @@ import pytest
 from torch_densecore.oracle import Oracle
 
 torch = pytest.importorskip("torch")
-from torch_densecore.oracle.survey import same_bits
+from torch_densecore.certify.bits import same as same_bits
 
 _G = torch.Generator().manual_seed(0)
 

@@ -27,6 +27,12 @@ def unequal(ours: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
     return different.any(-1) if different.dim() > ours.dim() else different
 
 
+def same(ours: torch.Tensor, reference: torch.Tensor) -> bool:
+    """Whether shape, dtype and every bit agree."""
+    alike = ours.shape == reference.shape and ours.dtype == reference.dtype
+    return alike and not bool(unequal(ours, reference).any())
+
+
 def hexadecimal(element: torch.Tensor) -> str:
     """The bits of a one-element tensor as big-endian hex, one word per real component."""
     width = 2 * words(element).element_size()
