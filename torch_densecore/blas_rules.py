@@ -14,9 +14,11 @@ Rule = tuple[str, str, int, Order, Order, bool]
 
 
 def float32_rules(table: dict[str, Any]) -> list[Rule]:
-    """The rules for float32: routine, first matrix ("N", "T" or "*"), smallest m * n * k, order, order of an odd last column, provisional.
+    """The rules for float32, in the table's order.
 
-    An order is lanes, accumulators, and whether the tail is fused. Raises ProfileError for a table that the extension cannot hold.
+    A rule is its routine, the first matrix ("N", "T" or "*"), the smallest m * n * k, the order, that of an odd last column, and
+    whether it is provisional. An order is lanes, accumulators, and whether the tail is fused. Raises ProfileError for a table that
+    the extension cannot hold.
     """
     try:
         orders = {name: _order(fields) for name, fields in table["orders"].items()}

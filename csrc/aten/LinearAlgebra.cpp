@@ -342,7 +342,8 @@ Tensor& addbmm_out(const Tensor& self, const Tensor& batch1, const Tensor& batch
     return other_dtype<at::_ops::addbmm_out>(one_dtype(self, batch1, batch2, out), self, batch1, batch2, beta, alpha, out);
   }
   if (!can_addbmm(self, batch1, batch2)) host::error<at::_ops::addbmm_out>(self, batch1, batch2, beta, alpha, out);
-  const Tensor addend = self.is_same(out) ? out : self.expand({batch1.size(1), batch2.size(2)});
+  const at::DimVector sizes{batch1.size(1), batch2.size(2)};
+  const Tensor addend = self.sizes() == sizes ? self : self.expand(sizes);
   out.resize_as_(addend);
   addbmm_into(out, addend, batch1, batch2, beta, alpha);
   return out;
@@ -353,11 +354,8 @@ Tensor& addbmm_(Tensor& self, const Tensor& batch1, const Tensor& batch2, const 
   if (!all_float(self, batch1, batch2)) {
     return other_dtype<at::_ops::addbmm_>(one_dtype(self, batch1, batch2), self, batch1, batch2, beta, alpha);
   }
-  if (!can_multiply_batches(batch1, batch2) || self.sizes() != at::IntArrayRef({batch1.size(1), batch2.size(2)})) {
-    host::error<at::_ops::addbmm_>(self, batch1, batch2, beta, alpha);
-  }
-  addbmm_into(self, self, batch1, batch2, beta, alpha);
-  return self;
+  if (!can_addbmm(self, batch1, batch2)) host::error<at::_ops::addbmm_>(self, batch1, batch2, beta, alpha);
+  return densecore::addbmm_out(self, batch1, batch2, beta, alpha, self);
 }
 DENSECORE_OP("aten::addbmm_", addbmm_);
 
