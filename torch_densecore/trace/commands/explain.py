@@ -22,7 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--html", metavar="FILE", help="write the comparison's report with the explanations")
     parser.add_argument("--no-replay", action="store_true", help="do not try this machine's own code paths")
-    parser.epilog = "-- python train.py ...: run the program again for inputs that are not stored. Exit code: 0 nothing to explain, 1 differences (explained or not), 2 unusable."
+    parser.epilog = (
+        "-- python train.py ...: run the program again for inputs that are not stored. "
+        "Exit code: 0 nothing to explain, 1 differences (explained or not), 2 unusable."
+    )
 
 
 @reports_errors

@@ -44,7 +44,6 @@ class Side:
         digests = [(tensor_digest(tensor, self.order), digest) for tensor, digest in pairs if tensor is not None]
         return bool(digests) and all(a == b for a, b in digests)
 
-
     def judge(self, model: Model, outputs: list[torch.Tensor | None]) -> None:
         """Notes a model that reproduces this side, or comes nearest to it where the side's values are stored."""
         if self.matches(outputs):
@@ -108,7 +107,7 @@ def explain(result: Comparison, *, extra: dict[int, Call] | None = None, replays
 def _explain_one(origin: Origin, call: Call, sides: tuple[Side, Side], replayed: dict[str, Any]) -> Explanation:
     models = candidates(call)
     for model in models:
-        outputs = _model_outputs(model, call)
+        outputs = model_outputs(model, call)
         for side in sides:
             side.judge(model, outputs)
     for name, digests in replayed.items():
@@ -206,7 +205,7 @@ def _try_device(call: Call, sides: tuple[Side, Side]) -> None:
             side.outputs = side.outputs or outputs
 
 
-def _model_outputs(model: Model, call: Call) -> list[torch.Tensor | None]:
+def model_outputs(model: Model, call: Call) -> list[torch.Tensor | None]:
     try:
         with np.errstate(all="ignore"):
             arrays = model.compute()

@@ -137,7 +137,14 @@ SCALINGS = {
 
 
 def _layer_norm_outputs(
-    call: Call, x: Array, weight: Array | None, bias: Array | None, eps: Array, lanes: int, fused: bool, scaling: Callable
+    call: Call,
+    x: Array,
+    weight: Array | None,
+    bias: Array | None,
+    eps: Array,
+    lanes: int,
+    fused: bool,
+    scaling: Callable,
 ) -> list[Array]:
     mean, variance = orders.moments(x, lanes, fused)
     rstd = (F32(1) / np.sqrt(np.maximum(variance, F32(0)) + eps)).astype(F32)
@@ -201,25 +208,30 @@ def _products(call: Call) -> Iterator[Model]:
     k = a.shape[-1]
     if np.prod(call.site.outputs[0]["shape"], dtype=float) * k > MAX_WORK:
         return
-    blocks = [0] + [size for size in (32, 64, 128, 192, 256, 320, 384, 448, 512, 768, 1024) if size < k]
+    blocks = (0, 32, 64, 128, 192, 256, 320, 384, 448, 512, 768, 1024)
+    done: dict[tuple, Array] = {}  # blocks that are longer than k are one chain
     beginnings = ("last", "first") if start is not None else ("none",)
     chains = [(1, 1, block, fused) for block in blocks for fused in ((True, False) if not block else (True,))]
     chains += [(1, n, 0, True) for n in (2, 4)]
     chains += [(lanes, n, 0, fused) for lanes in LANES for n in (1, 2, 4) for fused in (True, False)]
     for (lanes, accumulators, block, fused), at in product(chains, beginnings):
         yield _model(
-            lambda q=(lanes, accumulators, block, fused), at=at: _product(left, right, start, q, at),
+            lambda q=(lanes, accumulators, block if block < k else 0, fused), at=at: _product(
+                left, right, start, q, at, done
+            ),
             order=_order_words(lanes, accumulators, block),
             multiply_add="fused multiply-add" if fused else "rounded products",
             **({} if start is None else {"start": f"the added matrix comes {at}"}),
         )
 
 
-def _product(left: Array, right: Array, start: Array | None, order: tuple, at: str) -> Array:
+def _product(left: Array, right: Array, start: Array | None, order: tuple, at: str, done: dict[tuple, Array]) -> Array:
     lanes, accumulators, block, fused = order
-    first = start if at == "first" else None
-    out = orders.dot(left, right, lanes=lanes, accumulators=accumulators, block=block, fused=fused, start=first)
-    return (start + out).astype(F32) if at == "last" else out
+    if (order, at) not in done:
+        first = start if at == "first" else None
+        out = orders.dot(left, right, lanes=lanes, accumulators=accumulators, block=block, fused=fused, start=first)
+        done[order, at] = (start + out).astype(F32) if at == "last" else out
+    return done[order, at]
 
 
 def _order_words(lanes: int, accumulators: int, block: int) -> str:
@@ -328,7 +340,8 @@ def _convert(call: Call) -> Iterator[Model]:
         kind = np.dtype(target)
         limits = np.iinfo(kind)
         clipped = np.clip(np.nan_to_num(x.astype(np.float64), nan=0.0), float(limits.min), float(limits.max))
-        top = np.where(clipped >= float(limits.max), limits.max, clipped.astype(np.int64))
+        with np.errstate(invalid="ignore"):
+            top = np.where(clipped >= float(limits.max), limits.max, clipped.astype(np.int64))
         yield _model(lambda: top.astype(kind), range="values out of range saturate, NaN is 0 (Arm)")
         wide = np.where(np.abs(x) < 2.0**63, x, -(2.0**63)).astype(np.int64)
         yield _model(lambda: wide.astype(kind), range="values out of range wrap around (x86)")

@@ -144,11 +144,15 @@ def combine(acc: Array, final: str) -> Array:
     return acc[..., 0] if final != "order" else sequential_from_first(acc)
 
 
-def dot(a: Array, b: Array, *, lanes: int, accumulators: int, block: int, fused: bool, start: Array | None) -> Array:
+def dot(
+    a: Array, b: Array, *, lanes: int, accumulators: int, block: int, fused: bool, start: Array | None,
+    final: str = "adjacent", fused_tail: bool | None = None,
+) -> Array:  # fmt: skip
     """Dot products along the last axis, as BLAS kernels form them.
 
-    `accumulators` vectors of `lanes` elements take turns; their sums are added in pairs, then adjacent lanes; the tail
-    follows. With `block`, k is cut into blocks whose sums are added in order. `start` is what the chain begins with.
+    `accumulators` vectors of `lanes` elements take turns; their sums are added in pairs, then the lanes by `final`; the
+    tail follows, fused like the rest unless `fused_tail` says otherwise. With `block`, k is cut into blocks whose sums
+    are added in order. `start` is what the chain begins with.
     """
     k = a.shape[-1]
     shape = np.broadcast_shapes(a.shape[:-1], b.shape[:-1])
@@ -163,11 +167,15 @@ def dot(a: Array, b: Array, *, lanes: int, accumulators: int, block: int, fused:
                 acc = multiply_add(x[..., i], y[..., i], acc, fused)
             total = acc if begin == 0 else total + acc
         else:
-            total = total + _lane_dot(x, y, shape, lanes, accumulators, fused)
+            total = total + _lane_dot(
+                x, y, shape, lanes, accumulators, fused, final, fused if fused_tail is None else fused_tail
+            )
     return total.astype(F32)
 
 
-def _lane_dot(x: Array, y: Array, shape: tuple, lanes: int, accumulators: int, fused: bool) -> Array:
+def _lane_dot(
+    x: Array, y: Array, shape: tuple, lanes: int, accumulators: int, fused: bool, final: str, fused_tail: bool
+) -> Array:
     n = x.shape[-1]
     width = lanes * accumulators
     acc = np.zeros((*shape, accumulators, lanes), F32)
@@ -184,9 +192,9 @@ def _lane_dot(x: Array, y: Array, shape: tuple, lanes: int, accumulators: int, f
         i, turn = i + lanes, turn + 1
     while acc.shape[-2] > 1:
         acc = acc[..., 0::2, :] + acc[..., 1::2, :]
-    total = combine(acc[..., 0, :], "adjacent")
+    total = combine(acc[..., 0, :], final)
     for j in range(i, n):
-        total = multiply_add(x[..., j], y[..., j], total, fused)
+        total = multiply_add(x[..., j], y[..., j], total, fused_tail)
     return total
 
 

@@ -39,7 +39,10 @@ def uniform_models(call: Call) -> Iterator[tuple[str, Callable[[], Array]]]:
     low, high = (F32(v) for v in _two_numbers(call, "from", "to"))
     shape = tuple(call.site.outputs[0]["shape"])
     u = _uniform24(Twister(call.rng).words(int(np.prod(shape, dtype=int)))).reshape(shape)
-    for words, fused in (("24-bit numbers scaled with fused multiply-add", True), ("24-bit numbers, scaled, then shifted", False)):
+    for words, fused in (
+        ("24-bit numbers scaled with fused multiply-add", True),
+        ("24-bit numbers, scaled, then shifted", False),
+    ):
         yield words, lambda f=fused: multiply_add(u, high - low, low, f)
 
 
