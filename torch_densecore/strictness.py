@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from typing import Any
 
 DEFAULT = "warn"
 MODES = ("error", "warn", "oracle", "host")
@@ -46,6 +47,15 @@ def uncertified(mode: str) -> Iterator[None]:
         set_uncertified(before)
 
 
+def _run_in_oracle(name: str, overload: str, args: tuple[Any, ...]) -> Any:
+    from torch_densecore.oracle import tier  # booted when the mode `oracle` first needs it
+
+    return tier.run(name, overload, args)
+
+
 def apply() -> None:
-    """Sets the mode that the environment asks for."""
+    """Attaches the oracle and sets the mode that the environment asks for."""
+    from torch_densecore import _C
+
+    _C.attach_oracle(_run_in_oracle)
     set_uncertified(os.environ.get("DENSECORE_UNCERTIFIED") or DEFAULT)

@@ -97,7 +97,7 @@ def test_python_heap_matches_native(oracle: Oracle) -> None:
 
 
 def test_bad_access_is_reported(oracle: Oracle) -> None:
-    with pytest.raises(GuestError, match="invalid memory access"):
+    with pytest.raises(GuestError, match="(?i)invalid memory"):
         oracle.machine.call(oracle.machine.symbol("_aoti_torch_get_dim"), 0x20, 0x30)
     assert oracle.call("aten::add.Tensor", 1.0, 2.0) == 3.0
 

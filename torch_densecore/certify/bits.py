@@ -21,10 +21,11 @@ def unequal(ours: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
     """Boolean tensor of the elements that differ; shapes and dtypes must agree."""
     different = words(ours) != words(reference)
     if ours.is_complex():
-        ours, reference = (torch.view_as_real(t.resolve_conj()) for t in (ours, reference))
+        real, other = (torch.view_as_real(t.resolve_conj()) for t in (ours, reference))
+        return (different & ~(real.isnan() & other.isnan())).any(-1)
     if ours.is_floating_point():
         different &= ~(ours.isnan() & reference.isnan())
-    return different.any(-1) if different.dim() > ours.dim() else different
+    return different
 
 
 def same(ours: torch.Tensor, reference: torch.Tensor) -> bool:
