@@ -208,35 +208,50 @@ def _products(call: Call) -> Iterator[Model]:
     k = a.shape[-1]
     if np.prod(call.site.outputs[0]["shape"], dtype=float) * k > MAX_WORK:
         return
-    blocks = (0, 32, 64, 128, 192, 256, 320, 384, 448, 512, 768, 1024)
+    blocks = (32, 64, 128, 192, 256, 320, 384, 448, 512, 768, 1024)
     done: dict[tuple, Array] = {}  # blocks that are longer than k are one chain
-    beginnings = ("last", "first") if start is not None else ("none",)
-    chains = [(1, 1, block, fused) for block in blocks for fused in ((True, False) if not block else (True,))]
-    chains += [(1, n, 0, True) for n in (2, 4)]
-    chains += [(lanes, n, 0, fused) for lanes in LANES for n in (1, 2, 4) for fused in (True, False)]
-    for (lanes, accumulators, block, fused), at in product(chains, beginnings):
+    beginnings = ("last", "first", "block by block") if start is not None else ("none",)
+    chains = [(1, 1, 0, False, fused) for fused in (True, False)]
+    chains += [(1, 1, block, halves, True) for block in blocks for halves in (True, False)]
+    chains += [(1, n, 0, False, True) for n in (2, 4)]
+    chains += [(lanes, n, 0, False, fused) for lanes in LANES for n in (1, 2, 4) for fused in (True, False)]
+    for (lanes, accumulators, block, halves, fused), at in product(chains, beginnings):
+        cut = tuple(orders.blocks_of(k, block, halves))
         yield _model(
-            lambda q=(lanes, accumulators, block if block < k else 0, fused), at=at: _product(
-                left, right, start, q, at, done
+            lambda q=(lanes, accumulators, block, halves, fused), c=cut, at=at: _product(
+                left, right, start, q, c, at, done
             ),
-            order=_order_words(lanes, accumulators, block),
+            order=_order_words(lanes, accumulators, block, halves),
             multiply_add="fused multiply-add" if fused else "rounded products",
-            **({} if start is None else {"start": f"the added matrix comes {at}"}),
+            **({} if start is None else {"start": _START[at]}),
         )
 
 
-def _product(left: Array, right: Array, start: Array | None, order: tuple, at: str, done: dict[tuple, Array]) -> Array:
-    lanes, accumulators, block, fused = order
-    if (order, at) not in done:
-        first = start if at == "first" else None
-        out = orders.dot(left, right, lanes=lanes, accumulators=accumulators, block=block, fused=fused, start=first)
-        done[order, at] = (start + out).astype(F32) if at == "last" else out
-    return done[order, at]
+def _product(
+    left: Array, right: Array, start: Array | None, order: tuple, cut: tuple, at: str, done: dict[tuple, Array]
+) -> Array:
+    lanes, accumulators, block, halves, fused = order
+    key = (lanes, accumulators, fused, cut, at)
+    if key not in done:
+        shape = {"lanes": lanes, "accumulators": accumulators, "block": block, "halves": halves, "fused": fused}
+        if at == "last":
+            done[key] = (start + orders.dot(left, right, **shape)).astype(F32)
+        else:
+            done[key] = orders.dot(left, right, **shape, start=start, continues=at != "block by block")
+    return done[key]
 
 
-def _order_words(lanes: int, accumulators: int, block: int) -> str:
+_START = {
+    "last": "the added matrix comes last",
+    "first": "the added matrix begins the chain",
+    "block by block": "the blocks are added to the matrix one by one",
+}
+
+
+def _order_words(lanes: int, accumulators: int, block: int, halves: bool) -> str:
     if lanes == accumulators == 1:
-        return f"one chain along k in blocks of {block}" if block else "one chain along k"
+        short = f", two halves below {2 * block}" if halves else ""
+        return f"one chain along k in blocks of {block}{short}" if block else "one chain along k"
     if lanes == 1:
         return f"{accumulators} chains that take turns along k"
     return f"dot products in {LANE_NAMES[lanes]}, {accumulators} accumulator{'s' if accumulators > 1 else ''}"

@@ -99,12 +99,15 @@ def cascade_chunks(x: Array, lanes: int, threads: int, grain: int = 32768) -> Ar
 
 
 def outer(x: Array, lanes: int) -> Array:
-    """ATen's sum over axis 0 of (size, columns): blocks of 4 vectors, single vectors and single columns differ."""
-    size, columns = x.shape
-    block = ILP * lanes
+    """ATen's sum over axis 0 of (size, columns): whole blocks are plain cascades, the other columns interleaved ones.
+
+    A block is 4 vectors; where there is not even one vector of columns, it is 4 columns.
+    """
+    columns = x.shape[1]
+    block = ILP * lanes if columns >= lanes else ILP
     whole = columns // block * block
     parts = [_multi_row(x[:, :whole])] if whole else []
-    if columns - whole:  # single vectors and single columns are summed in the same order
+    if columns - whole:
         parts.append(_row_sum(x[:, whole:]))
     return np.concatenate(parts) if parts else np.zeros(0, F32)
 
@@ -145,37 +148,54 @@ def combine(acc: Array, final: str) -> Array:
 
 
 def dot(
-    a: Array, b: Array, *, lanes: int, accumulators: int, block: int, fused: bool, start: Array | None,
-    final: str = "adjacent", fused_tail: bool | None = None,
-) -> Array:  # fmt: skip
+    a: Array,
+    b: Array,
+    *,
+    lanes: int = 1,
+    accumulators: int = 1,
+    block: int = 0,
+    halves: bool = False,
+    fused: bool = True,
+    start: Array | None = None,
+    continues: bool = True,
+    final: str = "adjacent",
+) -> Array:
     """Dot products along the last axis, as BLAS kernels form them.
 
-    `accumulators` vectors of `lanes` elements take turns; their sums are added in pairs, then the lanes by `final`; the
-    tail follows, fused like the rest unless `fused_tail` says otherwise. With `block`, k is cut into blocks whose sums
-    are added in order. `start` is what the chain begins with.
+    `accumulators` vectors of `lanes` elements take turns; their sums are added in pairs, then the lanes by `final`, then
+    the tail. With `block`, k is cut into blocks whose sums are added in order (with `halves` into two equal ones if there
+    would be less than two: MKL). `start` is what the sum begins with: a
+    single chain goes on from it when `continues`, else the first block's sum is added to it.
     """
     k = a.shape[-1]
     shape = np.broadcast_shapes(a.shape[:-1], b.shape[:-1])
     total = np.zeros(shape, F32) if start is None else np.broadcast_to(start, shape).astype(F32)
-    step = block or max(k, 1)
-    for begin in range(0, k, step):
-        x, y = a[..., begin : begin + step], b[..., begin : begin + step]
-        if lanes * accumulators == 1:
-            # the first block goes on from the start value, every further one is summed alone and added
-            acc = total if begin == 0 else np.zeros(shape, F32)
-            for i in range(x.shape[-1]):
-                acc = multiply_add(x[..., i], y[..., i], acc, fused)
-            total = acc if begin == 0 else total + acc
+    for begin, end in blocks_of(k, block, halves):
+        x, y = a[..., begin:end], b[..., begin:end]
+        if lanes * accumulators > 1:
+            total = total + _lane_dot(x, y, shape, lanes, accumulators, fused, final)
+        elif begin == 0 and continues:
+            total = _chain(x, y, total, fused)
         else:
-            total = total + _lane_dot(
-                x, y, shape, lanes, accumulators, fused, final, fused if fused_tail is None else fused_tail
-            )
+            total = total + _chain(x, y, np.zeros(shape, F32), fused)
     return total.astype(F32)
 
 
-def _lane_dot(
-    x: Array, y: Array, shape: tuple, lanes: int, accumulators: int, fused: bool, final: str, fused_tail: bool
-) -> Array:
+def blocks_of(k: int, block: int, halves: bool) -> list[tuple[int, int]]:
+    """(begin, end) of the blocks along k."""
+    if halves and block < k < 2 * block:
+        return [(0, k // 2), (k // 2, k)]
+    step = block or max(k, 1)
+    return [(begin, min(begin + step, k)) for begin in range(0, k, step)]
+
+
+def _chain(x: Array, y: Array, total: Array, fused: bool) -> Array:
+    for i in range(x.shape[-1]):
+        total = multiply_add(x[..., i], y[..., i], total, fused)
+    return total
+
+
+def _lane_dot(x: Array, y: Array, shape: tuple, lanes: int, accumulators: int, fused: bool, final: str) -> Array:
     n = x.shape[-1]
     width = lanes * accumulators
     acc = np.zeros((*shape, accumulators, lanes), F32)
@@ -194,7 +214,7 @@ def _lane_dot(
         acc = acc[..., 0::2, :] + acc[..., 1::2, :]
     total = combine(acc[..., 0, :], final)
     for j in range(i, n):
-        total = multiply_add(x[..., j], y[..., j], total, fused_tail)
+        total = multiply_add(x[..., j], y[..., j], total, fused)
     return total
 
 

@@ -9,7 +9,7 @@ import torch
 
 from ..errors import TraceError
 from ..explain.explanation import model_outputs
-from ..explain.models import candidates
+from ..explain.models import Model, candidates
 from ..replay import Call
 
 
@@ -42,23 +42,25 @@ def device_profile(probe: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     return profile, left
 
 
+def family(models: list[Model]) -> str:
+    """Which candidates were tried: a sum over rows has others than a sum over columns."""
+    return ", ".join(name for name, _ in models[-1].traits) + f": {models[-1].words()}"
+
+
 class Follower:
     """Runs recorded calls as a probe says: by the models that reproduced that operator in every probed example."""
 
     def __init__(self, probe: dict[str, Any]) -> None:
-        self._allowed: dict[str, set[str]] = {}
-        for name, words in probe["models"].items():
-            op = name.partition(" [")[0]
-            self._allowed[op] = self._allowed[op] & set(words) if op in self._allowed else set(words)
-
-    def models(self, op: str) -> set[str]:
-        """Words of the models that fit all examples of an operator."""
-        return self._allowed.get(op, set())
+        self._allowed: dict[tuple[str, str], set[str]] = {}
+        for entry in probe["models"]:
+            key, fit = (entry["op"], entry["tried"]), set(entry["fit"])
+            self._allowed[key] = self._allowed[key] & fit if key in self._allowed else fit
 
     def run(self, call: Call) -> list[torch.Tensor | None]:
         """The call's outputs. Raises `TraceError` when the probe found no model for the operator."""
-        allowed = self.models(call.site.op)
-        for model in candidates(call):
+        models = candidates(call)
+        allowed = self._allowed.get((call.site.op, family(models)), set())
+        for model in models:
             if model.words() in allowed:
                 return model_outputs(model, call)
         raise TraceError(f"the probe found no arithmetic that fits {call.site.op} in all of its examples")

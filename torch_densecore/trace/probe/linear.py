@@ -114,9 +114,7 @@ def product_orders() -> Iterator[tuple[str, trees.Sums]]:
 def _dot(lanes: int, accumulators: int, block: int, final: str) -> trees.Sums:
     def sums(x: np.ndarray) -> np.ndarray:
         one = np.ones((1, x.shape[1]), np.float32)
-        return orders.dot(
-            x, one, lanes=lanes, accumulators=accumulators, block=block, fused=False, start=None, final=final
-        )
+        return orders.dot(x, one, lanes=lanes, accumulators=accumulators, block=block, fused=False, final=final)
 
     return sums
 

@@ -13,13 +13,14 @@ import torch
 import torch.nn.functional as F
 
 from .. import environment
+from ..comparison import shapes_of
 from ..digest import bytes_digest, tensor_digest
 from ..explain.explanation import model_outputs
 from ..explain.models import candidates
 from ..recorder import record
 from ..replay import load_calls
 from . import blas, linear
-from .follow import device_profile
+from .follow import device_profile, family
 
 VERSION = 1
 KEY = "densecore_probe"
@@ -83,20 +84,18 @@ def small_values(*shape: int) -> torch.Tensor:
     return torch.from_numpy(((words.astype(np.float32) - np.float32(2**23)) * np.float32(2.0**-22)).reshape(shape))
 
 
-def models() -> dict[str, list[str]]:
-    """Operators that are no plain sums: the candidate arithmetic that reproduces them, all of it, per row length."""
-    found: dict[str, list[str]] = {}
+def models() -> list[dict[str, Any]]:
+    """Operators tried against candidate arithmetic: [{op, shapes, tried, fit}], the models in words."""
+    found = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "probe.dct")
         with record(path, keep="ops=*"):
             _run_examples()
         for call in load_calls(path).values():
-            matching = [
-                model.words() for model in candidates(call) if _reproduces(model_outputs(model, call), call.outputs)
-            ]
-            sizes = " x ".join(str(size) for size in call.site.outputs[0]["shape"])
-            if candidates(call):
-                found[f"{call.site.op} [{sizes}]"] = matching
+            tried = candidates(call)
+            if tried:
+                fit = [m.words() for m in tried if _reproduces(model_outputs(m, call), call.outputs)]
+                found.append({"op": call.site.op, "shapes": shapes_of(call.site), "tried": family(tried), "fit": fit})
     return found
 
 
@@ -110,7 +109,7 @@ def _run_examples() -> None:
     for n in ROWS:
         x = small_values(16, n)
         x.sum(-1), x.mean(-1), x.sum(0)
-    for m, k, n in ((33, 64, 70), (64, 100, 64), (48, 385, 40), (64, 800, 64)):
+    for m, k, n in ((33, 64, 70), (64, 100, 64), (48, 385, 40), (64, 300, 64), (64, 800, 64)):
         torch.mm(small_values(m, k), small_values(k, n))
         torch.addmm(small_values(n), small_values(m, k), small_values(n, k).t())
     x, y, z = small_values(1003), small_values(1003).flip(0), small_values(1003) + 3
