@@ -3,7 +3,6 @@
 #pragma once
 
 #include <ATen/TensorIterator.h>
-#include <ATen/TensorIteratorInternal.h>
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
@@ -25,15 +24,14 @@ void two_pass_reduction(at::TensorIteratorBase& iter, const Profile& profile, co
   shape[0] = profile.threads;
   at::Tensor partials = at::empty(shape, target.options());
   partials.copy_(target);
-  at::Tensor first_partial = partials.select(0, 0);
-  at::TensorIterator first = at::TensorIterator::reduce_op(first_partial, iter.input(0));
-  const int64_t partial_stride = partials.stride(0) * partials.element_size();
   const Chunks chunks = divide(profile, 0, iter.numel(), kGrainSize);
+  std::vector<at::TensorIterator> parts;
+  for (int64_t thread = 0; thread < chunks.count; ++thread) {
+    at::Tensor partial = partials.select(0, thread);
+    parts.push_back(at::TensorIterator::reduce_op(partial, iter.input(0)));
+  }
   parallel_run(chunks.count, [&](int64_t thread) {
-    auto bases = first.get_base_ptrs();
-    bases[0] += thread * partial_stride;
-    at::internal::serial_for_each(first.shape(), first.get_strides(), bases.data(), bases.size(), loop,
-                                  {chunks.chunk_begin(thread), chunks.chunk_end(thread)});
+    parts[thread].serial_for_each(loop, {chunks.chunk_begin(thread), chunks.chunk_end(thread)});
   });
   at::TensorIterator last = at::TensorIterator::reduce_op(target, partials);
   last.serial_for_each(loop, {0, last.numel()});

@@ -1,17 +1,18 @@
-// Bindings of sum, nansum and mean (ATen/native/ReduceOps.cpp).
+// Bindings of sum, nansum, mean, prod, amax and amin (ATen/native/ReduceOps.cpp).
 #include <ATen/core/Tensor.h>
-#include <ATen/native/ReduceOpsUtils.h>
-#include <ATen/native/Resize.h>
+#include <ATen/ops/amax.h>
+#include <ATen/ops/amin.h>
 #include <ATen/ops/mean.h>
 #include <ATen/ops/nansum.h>
+#include <ATen/ops/prod.h>
 #include <ATen/ops/sum.h>
 
+#include <cmath>
 #include <optional>
 
-#include "aten/Reduce.h"
 #include "aten/host_call.h"
 #include "aten/op_registration.h"
-#include "numerics/reduce/SumKernel.h"
+#include "aten/reductions.h"
 
 namespace densecore {
 namespace {
@@ -25,11 +26,7 @@ bool reduces_in_float(const Tensor& self, ScalarType dtype) { return dtype == at
 
 void reduce_sum(const Dispatched<ReduceLoopFn>& kernel, const Tensor& self, OptionalIntArrayRef dim, bool keepdim, const Tensor& out) {
   out.zero_();
-  at::TensorIterator iter = at::meta::make_reduction_from_out_ty(self, out, dim, keepdim, out.scalar_type());
-  if (iter.numel() == 0) return;
-  parallel_reduce(iter, current_profile(), [loop = kernel.get()](char** data, const int64_t* strides, int64_t size0, int64_t size1) {
-    loop(data, strides, size0, size1);
-  });
+  run_reduction(kernel, self, dim, keepdim, out);
 }
 
 void divide_by_count(const Tensor& self, OptionalIntArrayRef dim, const Tensor& out) {
@@ -40,12 +37,6 @@ void divide_by_count(const Tensor& self, OptionalIntArrayRef dim, const Tensor& 
     for (const int64_t d : *dim) count *= self.size(d);
   }
   const_cast<Tensor&>(out).div_(count);
-}
-
-// The out tensor brought to the reduction's shape.
-Tensor& shaped(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, Tensor& out) {
-  at::native::resize_output(out, at::native::shape_from_dim_mask(self, at::native::make_dim_mask(dim, self.dim()), keepdim));
-  return out;
 }
 
 Tensor sum(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) {
@@ -61,7 +52,7 @@ Tensor& sum_out(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std::
   if (!reduces_in_float(self, dtype.value_or(out.scalar_type())) || out.scalar_type() != at::kFloat) {
     return host::call<at::_ops::sum_IntList_out>(self, dim, keepdim, dtype, out);
   }
-  reduce_sum(sum_loop, self, dim, keepdim, shaped(self, dim, keepdim, out));
+  reduce_sum(sum_loop, self, dim, keepdim, resize_to_reduction(self, dim, keepdim, out));
   return out;
 }
 DENSECORE_OP("aten::sum.IntList_out", sum_out);
@@ -82,7 +73,7 @@ Tensor& nansum_out(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, st
       out.scalar_type() != at::kFloat) {
     return host::call<at::_ops::nansum_out>(self, dim, keepdim, dtype, out);
   }
-  reduce_sum(nansum_loop, self, dim, keepdim, shaped(self, dim, keepdim, out));
+  reduce_sum(nansum_loop, self, dim, keepdim, resize_to_reduction(self, dim, keepdim, out));
   return out;
 }
 DENSECORE_OP("aten::nansum.out", nansum_out);
@@ -105,11 +96,83 @@ Tensor& mean_out(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std:
   if (!mean_in_float(self, dtype.value_or(out.scalar_type())) || out.scalar_type() != at::kFloat) {
     return host::call<at::_ops::mean_out>(self, dim, keepdim, dtype, out);
   }
-  reduce_sum(sum_loop, self, dim, keepdim, shaped(self, dim, keepdim, out));
+  reduce_sum(sum_loop, self, dim, keepdim, resize_to_reduction(self, dim, keepdim, out));
   divide_by_count(self, dim, out);
   return out;
 }
 DENSECORE_OP("aten::mean.out", mean_out);
+
+// ---- prod ----------------------------------------------------------------------------------------------------------------
+
+Tensor reduce_prod(const Tensor& self, OptionalIntArrayRef dim, bool keepdim) {
+  Tensor out = at::native::create_reduction_result(self, dim, keepdim, at::kFloat).fill_(1.0);
+  run_reduction(prod_loop, self, dim, keepdim, out);
+  return out;
+}
+
+Tensor prod(const Tensor& self, std::optional<ScalarType> dtype) {
+  if (!reduces_in_float(self, at::native::get_dtype_from_self(self, dtype, true))) return host::call<at::_ops::prod>(self, dtype);
+  return reduce_prod(self, at::IntArrayRef{}, false);
+}
+DENSECORE_OP("aten::prod", prod);
+
+Tensor prod_dim(const Tensor& self, int64_t dim, bool keepdim, std::optional<ScalarType> dtype) {
+  if (!reduces_in_float(self, at::native::get_dtype_from_self(self, dtype, true))) {
+    return host::call<at::_ops::prod_dim_int>(self, dim, keepdim, dtype);
+  }
+  return reduce_prod(self, at::IntArrayRef(dim), keepdim);
+}
+DENSECORE_OP("aten::prod.dim_int", prod_dim);
+
+Tensor& prod_out(const Tensor& self, int64_t dim, bool keepdim, std::optional<ScalarType> dtype, Tensor& out) {
+  if (!reduces_in_float(self, dtype.value_or(out.scalar_type())) || out.scalar_type() != at::kFloat) {
+    return host::call<at::_ops::prod_int_out>(self, dim, keepdim, dtype, out);
+  }
+  resize_to_reduction(self, at::IntArrayRef(dim), keepdim, out).fill_(1.0);
+  run_reduction(prod_loop, self, at::IntArrayRef(dim), keepdim, out);
+  return out;
+}
+DENSECORE_OP("aten::prod.int_out", prod_out);
+
+// ---- amax, amin ----------------------------------------------------------------------------------------------------------
+
+struct Extreme {
+  const Dispatched<ReduceLoopFn>& kernel;
+  float identity;
+};
+constexpr Extreme kMaximum{max_values_loop, -INFINITY};
+constexpr Extreme kMinimum{min_values_loop, INFINITY};
+
+template <class Op>
+Tensor extreme(const Extreme& e, const Tensor& self, at::IntArrayRef dim, bool keepdim) {
+  if (self.scalar_type() != at::kFloat) return host::call<Op>(self, dim, keepdim);
+  if (self.numel() == 0) return host::run<Op>(self, dim, keepdim);  // an error or an empty output
+  Tensor out = at::native::create_reduction_result(self, dim, keepdim, at::kFloat).fill_(e.identity);
+  run_reduction(e.kernel, self, dim, keepdim, out);
+  return out;
+}
+
+template <class Op>
+Tensor& extreme_out(const Extreme& e, const Tensor& self, at::IntArrayRef dim, bool keepdim, Tensor& out) {
+  if (self.scalar_type() != at::kFloat || out.scalar_type() != at::kFloat) return host::call<Op>(self, dim, keepdim, out);
+  if (self.numel() == 0) return host::run<Op>(self, dim, keepdim, out);
+  resize_to_reduction(self, dim, keepdim, out).fill_(e.identity);
+  run_reduction(e.kernel, self, dim, keepdim, out);
+  return out;
+}
+
+Tensor amax(const Tensor& self, at::IntArrayRef dim, bool keepdim) { return extreme<at::_ops::amax>(kMaximum, self, dim, keepdim); }
+DENSECORE_OP("aten::amax", amax);
+Tensor& amax_out(const Tensor& self, at::IntArrayRef dim, bool keepdim, Tensor& out) {
+  return extreme_out<at::_ops::amax_out>(kMaximum, self, dim, keepdim, out);
+}
+DENSECORE_OP("aten::amax.out", amax_out);
+Tensor amin(const Tensor& self, at::IntArrayRef dim, bool keepdim) { return extreme<at::_ops::amin>(kMinimum, self, dim, keepdim); }
+DENSECORE_OP("aten::amin", amin);
+Tensor& amin_out(const Tensor& self, at::IntArrayRef dim, bool keepdim, Tensor& out) {
+  return extreme_out<at::_ops::amin_out>(kMinimum, self, dim, keepdim, out);
+}
+DENSECORE_OP("aten::amin.out", amin_out);
 
 }  // namespace
 }  // namespace densecore

@@ -1,7 +1,5 @@
 // Bindings of vector norms (ATen/native/LinearAlgebra.cpp, ForeachOpsKernels.cpp).
 #include <ATen/core/Tensor.h>
-#include <ATen/native/ReduceOpsUtils.h>
-#include <ATen/native/Resize.h>
 #include <ATen/ops/_foreach_norm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/linalg_vector_norm.h>
@@ -12,9 +10,9 @@
 #include <optional>
 #include <vector>
 
-#include "aten/Reduce.h"
 #include "aten/host_call.h"
 #include "aten/op_registration.h"
+#include "aten/reductions.h"
 
 namespace densecore {
 namespace {
@@ -111,8 +109,7 @@ Tensor& vector_norm_out(const Tensor& self, const Scalar& ord, OptionalIntArrayR
   using Op = at::_ops::linalg_vector_norm_out;
   if (!in_float(self, dtype) || out.scalar_type() != at::kFloat) return host::call<Op>(self, ord, dim, keepdim, dtype, out);
   if (is_trivial(self, dim)) return host::run<Op>(self, ord, dim, keepdim, dtype, out);
-  at::native::resize_output(out, at::native::shape_from_dim_mask(self, at::native::make_dim_mask(dim, self.dim()), keepdim));
-  reduce_norm(self, norm_op(ord.toDouble()), dim, keepdim, out);
+  reduce_norm(self, norm_op(ord.toDouble()), dim, keepdim, resize_to_reduction(self, dim, keepdim, out));
   return out;
 }
 DENSECORE_OP("aten::linalg_vector_norm.out", vector_norm_out);

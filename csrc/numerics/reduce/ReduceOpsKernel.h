@@ -15,6 +15,17 @@ DENSECORE_KERNEL(prod_loop, ReduceLoopFn);
 DENSECORE_KERNEL(max_values_loop, ReduceLoopFn);
 DENSECORE_KERNEL(min_values_loop, ReduceLoopFn);
 
+// ---- reduce_all_impl_vec (ReduceAllOpsKernel.cpp): the extreme of a whole tensor ----
+
+// Of n > 0 contiguous elements: NaN if any is NaN; of zeros of both signs +0 is the maximum and -0 the minimum.
+using ExtremeRangeFn = float(const float* x, int64_t n);
+DENSECORE_KERNEL(max_range, ExtremeRangeFn);
+DENSECORE_KERNEL(min_range, ExtremeRangeFn);
+// Joins what the ranges gave; of equal zeros the first is taken.
+using ExtremeJoinFn = float(const float* ranges, int count);
+DENSECORE_KERNEL(max_join, ExtremeJoinFn);
+DENSECORE_KERNEL(min_join, ExtremeJoinFn);
+
 // ---- binary_kernel_reduce: the elements of an output one after the other ----
 
 // The elements that one output reduces: a strided array, dimension 0 fastest, strides in bytes.

@@ -101,7 +101,32 @@ DENSECORE_INLINE void reduce_loop(char* const* data, const int64_t* strides, int
   }
 }
 
+// The vector operation throughout, whose result does not depend on the order.
+template <class Op>
+DENSECORE_INLINE float reduce_range(const float* x, int64_t n) {
+  const auto one = [](float a, float b) { return Op::vector(Group{a}, Group{b})[0]; };
+  Wide acc = splat<Wide>(x[0]);
+  int64_t i = 0;
+  for (; i + kWidth <= n; i += kWidth) acc = Op::vector(acc, load<Wide>(x + i));
+  float value = acc[0];
+  for (int k = 1; k < kWidth; ++k) value = one(value, acc[k]);
+  for (; i < n; ++i) value = one(value, x[i]);
+  return value;
+}
+
+template <class Op>
+float join_ranges(const float* ranges, int count) {
+  float value = ranges[0];
+  for (int i = 1; i < count; ++i) value = scalar_of<Op>(value, ranges[i]);
+  return value;
+}
+
 }  // namespace
+
+float max_range(const float* x, int64_t n) { return reduce_range<Maximum>(x, n); }
+float min_range(const float* x, int64_t n) { return reduce_range<Minimum>(x, n); }
+float max_join(const float* ranges, int count) { return join_ranges<Maximum>(ranges, count); }
+float min_join(const float* ranges, int count) { return join_ranges<Minimum>(ranges, count); }
 
 void prod_loop(char* const* data, const int64_t* strides, int64_t size0, int64_t size1) {
   reduce_loop<Product>(data, strides, size0, size1);

@@ -1,0 +1,28 @@
+// What the bindings of reductions share.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/native/ReduceOpsUtils.h>
+#include <ATen/native/Resize.h>
+
+#include "aten/Reduce.h"
+
+namespace densecore {
+
+// Brings an out tensor to the shape of self reduced over dim.
+inline at::Tensor& resize_to_reduction(const at::Tensor& self, at::OptionalIntArrayRef dim, bool keepdim, at::Tensor& out) {
+  at::native::resize_output(out, at::native::shape_from_dim_mask(self, at::native::make_dim_mask(dim, self.dim()), keepdim));
+  return out;
+}
+
+// Runs a float32 reduction loop over `out`, which holds the identity and has the reduction's shape.
+inline void run_reduction(const Dispatched<ReduceLoopFn>& kernel, const at::Tensor& self, at::OptionalIntArrayRef dim, bool keepdim,
+                          const at::Tensor& out) {
+  at::TensorIterator iter = at::meta::make_reduction_from_out_ty(self, out, dim, keepdim, at::kFloat);
+  if (iter.numel() == 0) return;
+  parallel_reduce(iter, current_profile(), [loop = kernel.get()](char** data, const int64_t* strides, int64_t size0, int64_t size1) {
+    loop(data, strides, size0, size1);
+  });
+}
+
+}  // namespace densecore

@@ -1,0 +1,15 @@
+"""Losses."""
+
+from torch_densecore.registry import FLOAT32, INTEGRAL, exact, kernel
+
+kernel(
+    "nll_loss_forward nll_loss_forward.output nll_loss2d_forward nll_loss2d_forward.output",
+    reason="a cascade sum of 8 levels in scalar code, a class weight's product fused with the sum",
+    source="ATen/native/LossNLL.cpp, LossNLL2d.cpp; csrc/numerics/loss/LossNLL.cpp",
+)
+exact(
+    "nll_loss_backward nll_loss_backward.grad_input nll_loss2d_backward nll_loss2d_backward.grad_input",
+    FLOAT32 | INTEGRAL,
+    reason="single IEEE operations an element",
+    source="ATen/native/LossNLL.cpp, LossNLL2d.cpp",
+)
