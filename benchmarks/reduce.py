@@ -26,15 +26,20 @@ def foreach_norm(device: str) -> Callable[[], object]:
 
 
 BIAS_GRADIENTS = [(768, 128), (768, 384), (768, 512), (2048, 384), (2048, 1536)]
-CASES = [case("sum(0)", shape, lambda x: x.sum(0, keepdim=True)) for shape in BIAS_GRADIENTS]
-CASES += [case("sum(0)", (12, 64, 128), lambda x: x.sum(0, keepdim=True)), case("sum(1)", (2048, 384), lambda x: x.sum(1))]
+MATRIX = (768, 384)
+norm = torch.linalg.vector_norm
+
+CASES = [case("sum(0)", shape, lambda x: x.sum(0, keepdim=True)) for shape in (*BIAS_GRADIENTS, (12, 64, 128))]
+CASES += [case("sum(1)", (2048, 384), lambda x: x.sum(1))]
 CASES += [case("sum", (n,), torch.sum) for n in (1000, 100_000, 1 << 20)]
-CASES += [case("mean", (2,), torch.mean), case("mean(-1)", (768, 384), lambda x: x.mean(-1))]
-CASES += [case("norm", (28,), torch.linalg.vector_norm), case("norm(-1)", (768, 384), lambda x: torch.linalg.vector_norm(x, dim=-1))]
-CASES += [case("norm(0)", (768, 384), lambda x: torch.linalg.vector_norm(x, dim=0)), Case("_foreach_norm, GPT 6 x 384", foreach_norm)]
-CASES += [case("var(0)", (768, 384), lambda x: x.var(0)), case("var(1)", (768, 384), lambda x: x.var(1)), case("var", (1 << 18,), torch.var)]
-CASES += [case("amax(-1)", (768, 384), lambda x: x.amax(-1)), case("prod(0)", (768, 384), lambda x: x.prod(0))]
-CASES += [case("cumsum(-1)", (768, 384), lambda x: x.cumsum(-1))]
+CASES += [case("mean", (2,), torch.mean), case("mean(-1)", MATRIX, lambda x: x.mean(-1))]
+CASES += [case("norm", (28,), norm), case("norm(-1)", MATRIX, lambda x: norm(x, dim=-1))]
+CASES += [case("norm(0)", MATRIX, lambda x: norm(x, dim=0))]
+CASES += [Case("_foreach_norm, GPT 6 x 384", foreach_norm)]
+CASES += [case("var(0)", MATRIX, lambda x: x.var(0)), case("var(1)", MATRIX, lambda x: x.var(1))]
+CASES += [case("var", (1 << 18,), torch.var)]
+CASES += [case("amax(-1)", MATRIX, lambda x: x.amax(-1)), case("prod(0)", MATRIX, lambda x: x.prod(0))]
+CASES += [case("max", (1 << 18,), torch.max), case("cumsum(-1)", MATRIX, lambda x: x.cumsum(-1))]
 
 if __name__ == "__main__":
     main("reductions", CASES)

@@ -68,6 +68,25 @@ def test_other_targets_and_layouts_match_the_reference():
     compare("aten::nll_loss_forward", calls).check()
 
 
+@pytest.mark.oracle
+@pytest.mark.parametrize("op, rest", [("mse_loss", ()), ("smooth_l1_loss", (0.7,)), ("huber_loss", (0.7,))])
+def test_elementwise_losses_match_the_reference(op, rest):
+    calls = []
+    for shape, reduction, layout in product(((), (7,), (3, 67), (5, 4, 6)), REDUCTIONS, ("contiguous", "transposed")):
+        pair = [tensor(shape, torch.float32, seed, "mixed" if reduction == 0 else "normal", layout) for seed in (1, 2)]
+        calls.append(Call((*pair, reduction, *rest)))
+    pair = [tensor((70_000,), torch.float32, seed, "normal") for seed in (1, 2)]
+    calls += [Call((*pair, 1, *rest), threads=3)]
+    compare(f"aten::{op}", calls).check()
+
+
+@pytest.mark.oracle
+def test_mse_gradient_matches_the_reference():
+    x, y = (tensor((3, 67), torch.float32, seed, "mixed") for seed in (1, 2))
+    calls = [Call((torch.tensor(0.7), x, y, reduction)) for reduction in (1, 2)] + [Call((y, x, y, 0))]
+    compare("aten::mse_loss_backward", calls).check()
+
+
 @pytest.mark.slow
 @pytest.mark.oracle
 def test_sweep():

@@ -45,7 +45,7 @@ def matrix_calls(op: str, shapes: list[tuple[int, int]] = MATRICES) -> Iterator[
         yield Call((inputs_for(shape, "normal"), *dims_of(op, [dim])))
     for layout, dim in product(("strided", "transposed", "expanded"), (0, 1)):
         for shape in ((17, 66), (66, 17), (5, 3)):
-            yield Call((inputs_for(shape, "normal", layout), *dims_of(op, [dim]), True))
+            yield Call((inputs_for(shape, "normal", layout), *dims_of(op, [dim])), {"keepdim": True})
 
 
 def volume_calls(op: str) -> Iterator[Call]:
@@ -53,7 +53,7 @@ def volume_calls(op: str) -> Iterator[Call]:
     x = inputs_for((5, 18, 7), "normal")
     for dims, order in product(([0], [1], [2], [0, 1], [1, 2], [0, 2], [0, 1, 2]), ((0, 1, 2), (2, 0, 1), (1, 0, 2))):
         yield Call((x.permute(order), *dims_of(op, dims)))
-    yield Call((inputs_for((3, 4, 5, 6), "normal").permute(3, 1, 0, 2), *dims_of(op, [1, 3]), True))
+    yield Call((inputs_for((3, 4, 5, 6), "normal").permute(3, 1, 0, 2), *dims_of(op, [1, 3])), {"keepdim": True})
 
 
 def chunk_calls(op: str, threads: tuple[int, ...], sizes: list[int]) -> Iterator[Call]:
@@ -131,7 +131,8 @@ def test_variance_corrections_match_the_reference(correction):
 @pytest.mark.oracle
 def test_foreach_norm_matches_the_reference():
     shapes = [(65, 32), (32,), (96, 32), (32,), (), (1,), (3, 5), (65, 32), (2, 0), (7,), (300, 200)]
-    tensors = [inputs_for(s, "normal") for s in shapes] + [inputs_for((6, 8), "normal", layout) for layout in ("transposed", "strided")]
+    tensors = [inputs_for(s, "normal") for s in shapes]
+    tensors += [inputs_for((6, 8), "normal", layout) for layout in ("transposed", "strided")]
     calls = [Call((tensors, order), threads=t) for order in (2.0, 1.0) for t in (1, 4)]
     compare("aten::_foreach_norm.Scalar", calls).check()
 
@@ -143,7 +144,11 @@ def test_zeros_of_both_signs():
     x[:, ::3] = -0.0
     x[3, 1:] = -0.0
     for op in ("amax", "amin"):
-        compare(f"aten::{op}", [Call((x, [0])), Call((x, [1])), Call((x, [0, 1])), Call((x[:, :5], [1])), Call((x.t(), [0]))]).check()
+        calls = [Call((x, dims)) for dims in ([0], [1], [0, 1])] + [Call((x[:, :5], [1])), Call((x.t(), [0]))]
+        compare(f"aten::{op}", calls).check()
+    for op in ("max", "min"):
+        compare(f"aten::{op}", [Call((x,)), Call((x[3, 1:],)), Call((x[:, :3],))]).check()
+        compare(f"aten::{op}", [Call((x[3].repeat(1000),), threads=3), Call((x.repeat(80, 3),), threads=4)]).check()
 
 
 @pytest.mark.oracle

@@ -42,7 +42,9 @@ def special(shape: tuple[int, ...], kind: str) -> torch.Tensor:
 KINDS = ("normal", "wide", "special", "mixed", "masked", "masked row", "nan row", "large", "zeros")
 
 
-def calls(shapes: list[tuple[int, ...]], dim: int, kinds: tuple[str, ...], *rest: object, threads: tuple[int | None, ...] = (None,)) -> Iterator[Call]:
+def calls(
+    shapes: list[tuple[int, ...]], dim: int, kinds: tuple[str, ...], *rest: object, threads: tuple[int | None, ...] = (None,)
+) -> Iterator[Call]:
     for shape, kind, count in product(shapes, kinds, threads):
         yield Call((special(shape, kind), dim, *rest), threads=count)
 

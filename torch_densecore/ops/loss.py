@@ -13,3 +13,14 @@ exact(
     reason="single IEEE operations an element",
     source="ATen/native/LossNLL.cpp, LossNLL2d.cpp",
 )
+kernel(
+    "mse_loss smooth_l1_loss huber_loss",
+    reason="the terms are IEEE operations that no host rounds otherwise; their sum is aten::sum's",
+    source="ATen/native/Loss.cpp, cpu/BinaryOpsKernel.cpp; csrc/aten/Loss.cpp",
+)
+exact(
+    "mse_loss_backward mse_loss_backward.grad_input",
+    FLOAT32,
+    reason="two products and a difference an element",
+    source="ATen/native/cpu/PointwiseOpsKernel.cpp",
+)

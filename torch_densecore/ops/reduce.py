@@ -21,7 +21,7 @@ kernel(
 )
 kernel(
     "linalg_vector_norm linalg_vector_norm.out norm.ScalarOpt_dim norm.ScalarOpt_dim_dtype _foreach_norm.Scalar",
-    reason="2-norm of contiguous rows on 4 lanes, else element by element with fused squares; other orders call the libm model (powf)",
+    reason="2-norm of contiguous rows on 4 lanes, else one element after the other, squares fused; other orders: libm model (powf)",
     source="ATen/native/cpu/ReduceOpsKernel.cpp; csrc/numerics/reduce/norm.cpp",
 )
 kernel(
