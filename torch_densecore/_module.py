@@ -201,10 +201,26 @@ def set_rng_state_all(new_states: list[torch.Tensor]) -> None:
 
 
 def get_amp_supported_dtype() -> list[torch.dtype]:
-    """What autocast("densecore") may be asked for: the CPU's dtypes."""
-    return [torch.bfloat16, torch.float16]
+    """None: autocast("densecore") warns and stays disabled, so float32 stays float32, as in the CPU's float32 path."""
+    return []
 
 
 def is_bf16_supported() -> bool:
     """True, as on the CPU."""
     return True
+
+
+class Scheduling:
+    """What torch.compile's inductor asks a device for; it is looked up only when a program compiles."""
+
+    supports_caching = False
+
+    def __init__(self, *args: object) -> None:
+        raise NotImplementedError(
+            "torch.compile's inductor backend generates arithmetic of its own, whose bits are not the reference's, so it is not "
+            "supported on device 'densecore'. Run uncompiled (nanoGPT: --compile=False) or use torch.compile(..., backend=\"eager\") "
+            "or backend=\"aot_eager\""
+        )
+
+
+PythonWrapperCodegen = CppWrapperCodegen = WrapperFxCodegen = Scheduling

@@ -76,6 +76,7 @@ class Call {
     } else if (value.isDevice()) {
       device_to_host(value);
     } else if (value.isGenerator()) {
+      devices_.see(std::optional(value.toGenerator()));
       value = host_generator(value.toGenerator());
     }
   }
@@ -92,10 +93,7 @@ class Call {
   }
 
   void check_devices() const {
-    if (C10_UNLIKELY(devices_.mixed())) {
-      const auto name = c10::toString(op_.operator_name());
-      if (!may_mix_devices(name)) raise_mixed_devices(name.c_str());
-    }
+    if (C10_UNLIKELY(devices_.suspicious())) devices_.decide(c10::toString(op_.operator_name()));
   }
 
   // A kernel may resize what it writes to: gives the densecore tensors their aliases' geometry and memory.
@@ -164,6 +162,7 @@ class Call {
     const c10::Device device = value.toDevice();
     if (device.type() == kDeviceType) {
       check_device_index(device);
+      devices_.device = true;
       value = c10::Device(c10::kCPU);
     } else if (device.is_cpu()) {
       results_stay_on_host_ = true;
@@ -244,7 +243,17 @@ DtypeMask dtypes_in(const IValue& value) {
   return mask;
 }
 
+OracleCall& oracle_call() {
+  static auto* call = new OracleCall;
+  return *call;
+}
+
 }  // namespace
+
+void attach_oracle(OracleCall call) {
+  set_oracle_attached(static_cast<bool>(call));
+  oracle_call() = std::move(call);
+}
 
 Kernel::Kernel(const c10::OperatorHandle& op) : policy_(policy_of(c10::toString(op.operator_name()))) {
   const auto& arguments = op.schema().arguments();
@@ -266,23 +275,36 @@ DtypeMask Kernel::dtypes(const c10::OperatorHandle& op, const torch::jit::Stack&
 
 void Kernel::operator()(const c10::OperatorHandle& op, torch::jit::Stack* stack) const {
   const DtypeMask used = dtypes(op, *stack);
-  if (C10_UNLIKELY(!policy_.allows(used))) policy_.decide(used);
-  run(op, stack);
+  run(op, stack, C10_LIKELY(policy_.allows(used)) ? ServedBy::kHost : policy_.decide(used));
 }
 
-void Kernel::run(const c10::OperatorHandle& op, torch::jit::Stack* stack) const {
-  Call call(op);
-  const size_t argument_count = op.schema().arguments().size();
-  for (auto& value : torch::jit::last(*stack, argument_count)) call.to_host(const_cast<IValue&>(value));
-  call.check_devices();
+void Kernel::call_cpu_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) const {
   constexpr auto keys = DispatchKeySet(DispatchKey::CPU);
-  {
-    const at::AutoDispatchBelowADInplaceOrView guard;
+  const at::AutoDispatchBelowADInplaceOrView guard;
+  try {
     if (const auto* original = original_.load(std::memory_order_acquire)) {
       original->callBoxed(op, keys, stack);
     } else {
       c10::Dispatcher::singleton().redispatchBoxed(op, keys, stack);
     }
+  } catch (const c10::Error& error) {
+    // what the CPU allocator says; on a device this has a class of its own
+    const std::string message = error.what_without_backtrace();
+    TORCH_CHECK_WITH(OutOfMemoryError, message.find("DefaultCPUAllocator") == std::string::npos, "densecore out of memory in ",
+                     op.operator_name(), ": ", message);
+    throw;
+  }
+}
+
+void Kernel::run(const c10::OperatorHandle& op, torch::jit::Stack* stack, ServedBy server) const {
+  Call call(op);
+  const size_t argument_count = op.schema().arguments().size();
+  for (auto& value : torch::jit::last(*stack, argument_count)) call.to_host(const_cast<IValue&>(value));
+  call.check_devices();
+  if (C10_LIKELY(server == ServedBy::kHost)) {
+    call_cpu_kernel(op, stack);
+  } else {
+    oracle_call()(op, stack);
   }
   call.write_back();
   const size_t result_count = op.schema().returns().size();

@@ -12,6 +12,7 @@
 #include <c10/util/Exception.h>
 
 #include <atomic>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -26,12 +27,13 @@ class Kernel {
   // Asks the registry's tier, then runs.
   void operator()(const c10::OperatorHandle& op, torch::jit::Stack* stack) const;
   // Runs whatever the tier says.
-  void run(const c10::OperatorHandle& op, torch::jit::Stack* stack) const;
+  void run(const c10::OperatorHandle& op, torch::jit::Stack* stack, ServedBy server = ServedBy::kHost) const;
 
   // While the CPU key carries a kernel of ours (emulate_cpu): the kernel that torch had there. Otherwise nullptr.
   void set_original(const c10::SafeKernelFunction* original) { original_.store(original, std::memory_order_release); }
 
  private:
+  void call_cpu_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) const;
   // The dtypes of the tensors and of the dtype arguments.
   DtypeMask dtypes(const c10::OperatorHandle& op, const torch::jit::Stack& stack) const;
 
@@ -39,6 +41,11 @@ class Kernel {
   std::vector<size_t> dtype_arguments_;
   std::atomic<const c10::SafeKernelFunction*> original_{nullptr};
 };
+
+// Runs an op in the reference wheel: takes a stack of CPU tensors, writes into them, leaves CPU results.
+using OracleCall = std::function<void(const c10::OperatorHandle&, torch::jit::Stack*)>;
+// Gives the mode `oracle` its runner; an empty function takes it away.
+void attach_oracle(OracleCall call);
 
 // The one Kernel of an op, made at first use; it lives as long as the process.
 Kernel& kernel_of(const c10::OperatorHandle& op);

@@ -12,6 +12,7 @@ namespace densecore {
 namespace {
 
 std::atomic<Uncertified> mode_in_force{Uncertified::kWarn};
+std::atomic<bool> oracle_attached{false};
 constexpr const char* kModeNames[] = {"error", "warn", "oracle", "host"};
 
 struct Policies {
@@ -60,6 +61,8 @@ std::vector<c10::ScalarType> dtypes_of(DtypeMask mask) {
   return types;
 }
 
+void set_oracle_attached(bool attached) { oracle_attached.store(attached); }
+
 Uncertified uncertified_mode() { return mode_in_force.load(std::memory_order_relaxed); }
 
 void set_uncertified_mode(Uncertified mode) {
@@ -87,21 +90,23 @@ void OpPolicy::refresh() {
   allowed_.store(uncertified_mode() == Uncertified::kHost ? ~DtypeMask{0} : exact_);
 }
 
-void OpPolicy::decide(DtypeMask used) {
+ServedBy OpPolicy::decide(DtypeMask used) {
   const DtypeMask lacking = used & ~exact_;
   switch (uncertified_mode()) {
     case Uncertified::kHost:
-      return;
+      return ServedBy::kHost;
     case Uncertified::kWarn:
       // One warning an op and dtype: from here on the fast check passes.
       if (lacking & ~allowed_.fetch_or(lacking)) warn(uncertified_message(name_, lacking));
-      return;
+      return ServedBy::kHost;
     case Uncertified::kError:
       raise_uncertified(uncertified_message(name_, lacking) + ". " + kWaysOn);
     case Uncertified::kOracle:
+      if (oracle_attached.load(std::memory_order_relaxed)) return ServedBy::kOracle;
       raise_uncertified(uncertified_message(name_, lacking) +
-                        ", and the oracle is not attached (pip install 'torch_densecore[oracle]'). " + kWaysOn);
+                        ", and the oracle is not attached (it needs torch_densecore[oracle] and 64-bit Linux). " + kWaysOn);
   }
+  TORCH_INTERNAL_ASSERT(false, "unknown mode");
 }
 
 OpPolicy& policy_of(const std::string& name) {

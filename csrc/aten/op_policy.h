@@ -23,6 +23,12 @@ void set_uncertified_mode(Uncertified mode);
 const char* uncertified_name(Uncertified mode);
 Uncertified parse_uncertified(const std::string& name);
 
+// Who runs an op that no kernel of ours serves.
+enum class ServedBy { kHost, kOracle };
+
+// Whether Python has attached the oracle (csrc/runtime/oracle.h).
+void set_oracle_attached(bool attached);
+
 class OpPolicy {
  public:
   // "aten::add.Tensor"
@@ -37,8 +43,8 @@ class OpPolicy {
 
   // The fast check of every host call: true if no tensor of the call has a dtype that needs a decision.
   bool allows(DtypeMask used) const { return (used & ~allowed_.load(std::memory_order_relaxed)) == 0; }
-  // The decision: returns if the host's kernel may run, raises UncertifiedOpError if not.
-  void decide(DtypeMask used);
+  // The decision: who runs the op. Raises UncertifiedOpError if nobody may.
+  ServedBy decide(DtypeMask used);
 
  private:
   std::string name_;

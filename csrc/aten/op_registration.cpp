@@ -82,11 +82,12 @@ detail::CompositeRegistrar::CompositeRegistrar(const char* name, c10::KernelFunc
   composites().push_back({name, make, signature});
 }
 
-void register_device_kernels() {
+void register_device_kernels(bool use_own) {
   auto& dispatcher = c10::Dispatcher::singleton();
   auto& all = registrations();
   std::unordered_set<std::string> own;
   for (const auto& kernel : kernels()) {
+    if (!use_own && !kernel.device_only) continue;
     TORCH_INTERNAL_ASSERT(own.insert(kernel.name).second, kernel.name, " has two kernels");
     all.device.push_back(put(kernel, c10::DispatchKey::PrivateUse1));
     all.device_ops.emplace_back(kernel.name, true);

@@ -43,7 +43,7 @@ struct Checked<fn, Return (*)(Args...)> {
   static Return call(Args... args) {
     DeviceCheck check;
     (check.see(args), ...);
-    if (C10_UNLIKELY(check.mixed()) && !may_mix_devices(name)) raise_mixed_devices(name);
+    if (C10_UNLIKELY(check.suspicious())) check.decide(name);
     return fn(std::forward<Args>(args)...);
   }
 };
@@ -82,9 +82,9 @@ c10::KernelFunction make_composite() {
   static const ::densecore::detail::CompositeRegistrar C10_CONCATENATE(densecore_composite_, __COUNTER__)( \
       name, &::densecore::detail::make_composite<&fn>, c10::impl::CppSignature::make<decltype(&fn)>())
 
-// Puts the kernels on the device's key, and the host call on every other op that has a CPU kernel. Called once, when the module
-// loads.
-void register_device_kernels();
+// Puts the kernels on the device's key, and the host call on every other op that has a CPU kernel. With `own` false the device-only
+// kernels alone are put: every op gives this host's CPU bits. Called once, when the module loads.
+void register_device_kernels(bool own);
 
 // "aten::add.Tensor" as the dispatcher's name, and its op; an unknown name raises ValueError.
 c10::OperatorName parse_op_name(const std::string& name);

@@ -2,7 +2,6 @@
 #include "runtime/hooks.h"
 
 #include <ATen/detail/PrivateUse1HooksInterface.h>
-#include <c10/core/CPUAllocator.h>
 #include <c10/core/Storage.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 
 #include "runtime/allocator.h"
 #include "runtime/generator.h"
+#include "runtime/pinned_memory.h"
 
 namespace densecore {
 namespace {
@@ -37,8 +37,8 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   }
 
   c10::Device getDeviceFromPtr(void*) const override { return kDevice; }
-  // Device memory is host memory: a host tensor need not be locked, and pin_memory() may return any host buffer.
-  c10::Allocator* getPinnedMemoryAllocator() const override { return c10::GetCPUAllocator(); }
+  bool isPinnedPtr(const void* data) const override { return is_pinned(data); }
+  c10::Allocator* getPinnedMemoryAllocator() const override { return pinned_allocator(); }
 
   void resizePrivateUse1Bytes(const c10::Storage& storage, size_t bytes) const override {
     c10::DataPtr data = device_allocator()->allocate(bytes);

@@ -3,6 +3,9 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <cstdlib>
+#include <string>
+
 #include "aten/blas_rules.h"
 #include "aten/cpu_branches.h"
 #include "aten/cpu_key.h"
@@ -14,11 +17,17 @@
 #include "numerics/dispatch.h"
 #include "runtime/allocator.h"
 #include "runtime/hooks.h"
+#include "runtime/oracle.h"
 
 namespace py = pybind11;
 
 namespace densecore {
-namespace {
+
+// DENSECORE_KERNELS=off: the device gives this host's own CPU bits, to tell what the kernels change.
+bool own_kernels_wanted() {
+  const char* value = std::getenv("DENSECORE_KERNELS");
+  return value == nullptr || std::string(value) != "off";
+}
 
 void bind_memory(py::module_& module) {
   module.def("memory_allocated", [] { return memory_stats().allocated; });
@@ -65,17 +74,17 @@ void bind_profile(py::module_& module) {
   module.def("set_isa", [](const std::string& name) { set_isa(parse_isa(name.c_str())); });
 }
 
-}  // namespace
 }  // namespace densecore
 
 PYBIND11_MODULE(_C, module) {
   densecore::register_hooks();
   densecore::use_torch_threads();
-  densecore::register_device_kernels();
+  densecore::register_device_kernels(densecore::own_kernels_wanted());
   densecore::register_cpu_branches();
   densecore::register_draw_counters();
   densecore::bind_memory(module);
   densecore::bind_policy(module);
   densecore::bind_ops(module);
   densecore::bind_profile(module);
+  densecore::bind_oracle(module);
 }
