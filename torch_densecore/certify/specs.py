@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from . import products
 from .families import Case, Exhaustive, Family, Pointwise, Reduction, Rows, Sweep
 from .inputs import FLOATS, INTEGERS
 
@@ -32,7 +33,7 @@ class Spec:
         if exhaustive:
             if not self.exhaustive:
                 raise ValueError(f"{self.op} has no exhaustive sweep: it is not elementwise in one operand")
-            return list(Exhaustive(getattr(self.family, "rest")[0][0])(sweep))
+            return list(Exhaustive(self.family.rest[0][0])(sweep))
         return list(self.family(sweep))
 
 
@@ -72,20 +73,14 @@ def _unary() -> None:
 
 
 def _binary() -> None:
-    alphas = (NONE, ((), {"alpha": 2.5}), ((), {"alpha": -1.0}))
+    alphas = (NONE, ((), {"alpha": 3}), ((), {"alpha": -1}))
     for name in ("add", "sub"):
-        _add(f"aten::{name}.Tensor", Pointwise(2, alphas), FLOATS, "_o")
-    for name in ("mul", "div", "atan2", "maximum", "minimum", "fmod", "remainder", "pow", "hypot", "copysign"):
-        family = Pointwise(2)
-        suffix = {"mul": ".Tensor", "div": ".Tensor", "fmod": ".Tensor", "remainder": ".Tensor", "pow": ".Tensor_Tensor"}
-        op = f"aten::{name}{suffix.get(name, '.Tensor' if name == 'copysign' else '')}"
-        _add(op, family, FLOATS)
-    for name in ("mul", "div"):
-        _add(f"aten::{name}.Tensor", Pointwise(2), FLOATS, "_o")
-    for name in ("add", "sub", "mul"):
-        SPECS[f"aten::{name}.Tensor"] = Spec(
-            f"aten::{name}.Tensor", (*FLOATS, *INTEGERS), Pointwise(2) if name == "mul" else Pointwise(2, (NONE, ((), {"alpha": 3}))),
-        )  # fmt: skip
+        family = Pointwise(2, alphas, float_rest=(((), {"alpha": 2.5}),))
+        _add(f"aten::{name}.Tensor", family, (*FLOATS, *INTEGERS), "_o")
+    _add("aten::mul.Tensor", Pointwise(2), (*FLOATS, *INTEGERS), "_o")
+    _add("aten::div.Tensor", Pointwise(2), FLOATS, "_o")
+    for name in ("atan2", "maximum", "minimum", "fmod.Tensor", "remainder.Tensor", "pow.Tensor_Tensor", "hypot", "copysign.Tensor"):
+        _add(f"aten::{name}", Pointwise(2), FLOATS)
     scalars = tuple(((s,), {}) for s in (0.5, 2.0, 3.0, -1.7))
     for name in ("add", "sub", "mul", "div", "eq", "lt", "gt", "ge", "le", "ne"):
         _add(f"aten::{name}.Scalar", Pointwise(1, scalars), FLOATS)
@@ -169,19 +164,14 @@ def _normalization() -> None:
     _add("aten::_log_softmax_backward_data", Rows(_log_softmax_backward, ROW_SHAPES), FLOATS)
 
 
-PRODUCTS = (
-    (1, 1, 1), (3, 3, 3), (1, 3, 3), (2, 5, 6), (5, 5, 64), (14, 14, 14), (16, 16, 16), (7, 33, 17), (1, 64, 65), (65, 1, 64),
-    (32, 96, 33), (64, 65, 32), (128, 64, 385), (256, 32, 96), (3, 2, 0), (0, 4, 5), (256, 65, 384),
-)  # fmt: skip
-
-
 def _blas() -> None:
-    _add("aten::mm", Rows(lambda make, s: ((make((s[0], s[2])), make((s[2], s[1]))), {}), PRODUCTS), FLOATS)
-    _add("aten::bmm", Rows(lambda make, s: ((make((3, s[0], s[2])), make((3, s[2], s[1]))), {}), PRODUCTS), FLOATS)
-    _add("aten::mv", Rows(lambda make, s: ((make((s[0], s[2])), make((s[2],))), {}), PRODUCTS), F32_F64)
-    _add("aten::dot", Rows(lambda make, s: ((make((s[2],)), make((s[2],))), {}), PRODUCTS), F32_F64)
-    addmm = lambda make, s: ((make((s[1],)), make((s[0], s[2])), make((s[2], s[1]))), {})  # noqa: E731
-    _add("aten::addmm", Rows(addmm, PRODUCTS, layouts=("contiguous",)), FLOATS)
+    kinds = (torch.float32, torch.int64, torch.int32, torch.uint8)
+    for name in ("mm", "bmm", "mv", "dot", "vdot"):
+        family = products.Products(getattr(products, name.removeprefix("v") if name == "vdot" else name))
+        _add(f"aten::{name}", family, kinds, "o" if name.endswith("mm") else "")
+    for name in ("addmm", "baddbmm", "addbmm", "addmv", "addr"):
+        _add(f"aten::{name}", products.Products(getattr(products, name)), kinds, "_o")
+    _add("aten::linear", products.Products(products.linear), (torch.float32,))
 
 
 def _attention(make: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
