@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/copy_native.h>
 
+#include "aten/Convert.h"
 #include "aten/host_call.h"
 #include "aten/host_draws.h"
 #include "aten/op_registration.h"
@@ -12,6 +13,7 @@ namespace {
 
 at::Tensor& copy_(at::Tensor& self, const at::Tensor& src, bool non_blocking) {
   if (src.is_cpu() && self.is_privateuseone()) on_transfer_from_host();
+  if (converts_to_integer(self, src) && self.layout() == src.layout()) return convert_to_integer(self, src);
   at::Tensor host = host::alias(self);
   const at::AutoDispatchBelowADInplaceOrView guard;
   at::native::copy_(host, host::alias(src), non_blocking);

@@ -5,7 +5,7 @@
 
 namespace densecore {
 
-enum class Scratch { kAttention, kGemm, kCount };
+enum class Scratch { kAttention, kGemm, kSort, kCount };
 
 // At least `count` floats, 64-byte aligned, uninitialised. Valid until the thread asks for the same slot again; a nested call
 // must use another slot. Throws std::bad_alloc.
