@@ -9,6 +9,7 @@ import ctypes
 import mmap
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import unicorn
@@ -175,10 +176,15 @@ def random_words(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray
     return np.choose(kinds, choices)
 
 
+@lru_cache(maxsize=1)
+def _base_words(seed: int, records: int) -> np.ndarray:
+    return random_words(np.random.default_rng(seed), (records, RECORD // 8))
+
+
 def states(row: Pattern, word: int, records: int, data: int, seed: int) -> np.ndarray:
     """Random records for an instruction; address registers point into the record's own window."""
     rng = np.random.default_rng([seed, word])
-    words = random_words(rng, (records, RECORD // 8))
+    words = _base_words(seed, records).copy()
     words[:, 6] = rng.integers(0, 16, records).astype(np.uint64) << np.uint64(28)
     equal = rng.random(records) < 0.1
     words[equal, 1] = words[equal, 0]
@@ -186,14 +192,14 @@ def states(row: Pattern, word: int, records: int, data: int, seed: int) -> np.nd
     if row.name in MEMORY_ROWS:
         window = np.uint64(data) + np.arange(records, dtype=np.uint64) * np.uint64(RECORD) + np.uint64(WINDOW)
         fields = row.extract(word)
-        shift = 16 * rng.integers(0, 4, records).astype(np.uint64) if row.name not in ("load_store_ordered", "atomic") else np.uint64(16)  # fmt: skip
+        shift = np.uint64(16) * rng.integers(0, 4, records).astype(np.uint64)
         address = window + shift + np.uint64(192) - np.uint64(_displacement(row, fields) % 2**64)
         words[:, 0] = words[:, 5] = address
         if row.name in ("load_store_register", "multiple_post", "single_post"):
             words[:, 1] = rng.integers(0, 4, records).astype(np.uint64)
         if row.name == "compare_and_swap":
             match = rng.random(records) < 0.5
-            words[match, 1] = words[match, (WINDOW + 192 + 0) // 8 + 0]
+            words[match, 1] = words[match, (WINDOW + 192) // 8]
             words[:, 0] = window + np.uint64(192)
             words[:, 5] = words[:, 0]
     return words.view(np.uint8)
@@ -213,11 +219,11 @@ def _displacement(row: Pattern, f) -> int:  # type: ignore[no-untyped-def]
 
 def differences(outcome: Outcome) -> np.ndarray:
     """Indices of the records that differ, NaN payloads of any precision aside."""
-    a, b = outcome.emulated, outcome.translated
+    suspects = np.flatnonzero((outcome.emulated.view(np.uint64) != outcome.translated.view(np.uint64)).any(axis=1))
+    a, b = outcome.emulated[suspects], outcome.translated[suspects]
     off = a != b
     for dtype, magnitude in ((np.uint16, 0x7C00), (np.uint32, 0x7F800000), (np.uint64, 0x7FF << 52)):
         limit = dtype(np.iinfo(dtype).max >> 1)
         both = (a.view(dtype) & limit > magnitude) & (b.view(dtype) & limit > magnitude)
-        width = np.dtype(dtype).itemsize
-        off &= ~np.repeat(both, width, axis=1)
-    return np.flatnonzero(off.any(axis=1))
+        off &= ~np.repeat(both, np.dtype(dtype).itemsize, axis=1)
+    return suspects[off.any(axis=1)]

@@ -19,7 +19,7 @@ import unicorn
 from unicorn import arm64_const as arm
 
 from .. import memory as layout
-from ..cache import oracle_dir
+from ..cache import oracle_dir, stale
 from . import context as ctx
 from . import runtime, unit
 from .arena import arena, entry, reserve
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 _ALIGN = 64
 _PROT_RW = 3
+_WRITE_FPCR = 0xD51B4400  # MSR FPCR, Xt
+_FPCR_MODES = 1 << 26 | 1 << 24 | 3 << 22 | 1 << 19  # alternative half, flush to zero, rounding mode, flush halves
+_STALE = 7 * 24 * 3600.0
 _PROMOTE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64)
 _RESOLVE = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64)
 _START = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *[ctypes.c_uint64] * 4)
@@ -217,6 +220,9 @@ class TranslatedCpu:
     def _step(self, pc: int) -> int:
         """One instruction in the emulator, with the registers copied there and back."""
         self.statistics.steps[pc] += 1
+        word = self.machine.memory.r32(pc)
+        if word & ~0x1F == _WRITE_FPCR and ctypes.c_uint64.from_address(self.context + 8 * (word & 0x1F)).value & _FPCR_MODES:
+            raise NotImplementedError(f"{self.machine.describe(pc)} changes the rounding or flushes subnormals: use translate=False")
         emulator = self.emulator
         for register in (*_SYNCED, *_VECTORS):
             emulator.reg_write(register, self.reg_read(register))
@@ -331,6 +337,8 @@ def install(machine: Machine, wheel_digest: str) -> TranslatedCpu:
     folder = oracle_dir() / "units"
     flat = machine.memory.host_base == layout.LOW
     host = hashlib.sha256(f"{features()}|{flat}".encode()).hexdigest()[:12]
+    for old in stale(folder, "*.sqlite*", _STALE):
+        old.unlink(missing_ok=True)
     cpu = TranslatedCpu(machine, folder / f"{wheel_digest[:16]}-{translator_version()}-{host}.sqlite")
     machine.uc = cpu
     cpu.translating = True

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
 from ..bits import ones
 from ..emit import Emitter, Value, element_of, fp_type, lanes_of, with_element
 
@@ -17,24 +21,50 @@ def as_int(e: Emitter, a: Value) -> Value:
 
 def fma(e: Emitter, a: Value, b: Value, c: Value) -> Value:
     """a * b + c with one rounding."""
-    _no_half(a)
-    return e.intrinsic("fma", a, b, c)
+    return _half_fma(e, a, b, c) if element_of(a.ty) == "half" else e.intrinsic("fma", a, b, c)
 
 
-def _no_half(a: Value) -> None:
-    if element_of(a.ty) == "half":
-        raise NotImplementedError("half-precision arithmetic")
+def _half_fma(e: Emitter, a: Value, b: Value, c: Value) -> Value:
+    """In double: the product is exact, the sum is rounded to odd, which makes the second rounding harmless."""
+    wide = [convert(e, value, "double") for value in (a, b, c)]
+    product = e.op("fmul", wide[0], wide[1])
+    total = e.op("fadd", product, wide[2])
+    part = e.op("fsub", total, product)
+    lost = e.op("fadd", e.op("fsub", product, e.op("fsub", total, part)), e.op("fsub", wide[2], part))
+    zero, word = e.fp_bits(total.ty, 0), as_int(e, total)
+    even = e.icmp("eq", e.op("and", word, e.const(word.ty, 1)), e.const(word.ty, 0))
+    inexact = e.op("and", e.fcmp("one", lost, zero), even)
+    away = e.icmp("eq", e.fcmp("ogt", lost, zero), e.fcmp("ogt", total, zero))
+    odd = e.select(away, e.add(word, 1), e.add(word, -1))
+    return convert(e, e.bits(e.select(inexact, odd, word), total.ty), "half")
+
+
+def through_single(function: Callable[..., Value]) -> Callable[..., Value]:
+    """Operations on half operands are done in single: 24 bits are enough that the second rounding changes nothing."""
+
+    @wraps(function)
+    def call(e: Emitter, a: Value, *args: Any) -> Value:
+        if element_of(a.ty) != "half":
+            return function(e, a, *args)
+        single = [convert(e, v, "float") if isinstance(v, Value) else v for v in (a, *args)]
+        return convert(e, function(e, *single), "half")
+
+    return call
+
+
+@through_single
+def _binary(e: Emitter, a: Value, b: Value, opcode: str) -> Value:
+    return e.op(opcode, a, b)
 
 
 def binary(e: Emitter, opcode: str, a: Value, b: Value) -> Value:
     """fadd, fsub, fmul or fdiv."""
-    _no_half(a)
-    return e.op(opcode, a, b)
+    return _binary(e, a, b, opcode)
 
 
+@through_single
 def maximum(e: Emitter, a: Value, b: Value, smallest: bool) -> Value:
     """FMAX, FMIN: NaN if either is NaN; +0 is greater than -0."""
-    _no_half(a)
     return e.intrinsic("minimum" if smallest else "maximum", a, b)
 
 
@@ -62,21 +92,21 @@ def absolute(e: Emitter, a: Value) -> Value:
     return e.intrinsic("fabs", a)
 
 
+@through_single
 def square_root(e: Emitter, a: Value) -> Value:
     """Correctly rounded square root."""
-    _no_half(a)
     return e.intrinsic("sqrt", a)
 
 
+@through_single
 def round_to_integral(e: Emitter, a: Value, mode: str) -> Value:
     """FRINT*: `mode` is the last letter of the mnemonic (X and I follow the FPCR, which is round to nearest)."""
-    _no_half(a)
     return e.intrinsic(ROUND[mode], a)
 
 
 def to_integer(e: Emitter, a: Value, ty: str, signed: bool, mode: str = "z", scale: int = 0) -> Value:
     """Saturating conversion; NaN gives 0. `scale` counts fraction bits of the result."""
-    _no_half(a)
+    a = convert(e, a, "float") if element_of(a.ty) == "half" else a
     if scale:
         a = e.op("fmul", a, power_of_two(e, a.ty, scale))
     if mode != "z":
@@ -92,8 +122,10 @@ def _suffix(ty: str) -> str:
 
 def from_integer(e: Emitter, a: Value, ty: str, signed: bool, scale: int = 0) -> Value:
     """Conversion with one rounding to nearest; `scale` counts fraction bits of the operand."""
-    if "half" in ty:
-        raise NotImplementedError("half-precision conversion")
+    if "half" in ty:  # an integer that single can't hold exactly is beyond the range of half
+        if scale:
+            raise NotImplementedError("half-precision conversion of a fixed-point number")
+        return convert(e, from_integer(e, a, with_element(ty, "float"), signed), "half")
     result = e.cast("sitofp" if signed else "uitofp", a, ty)
     return e.op("fmul", result, power_of_two(e, ty, -scale)) if scale else result
 

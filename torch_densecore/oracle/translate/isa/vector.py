@@ -51,8 +51,8 @@ def _test(e: Emitter, a: Value, b: Value) -> Value:
     return _mask(e, e.icmp("ne", both, e.const(a.ty, 0)), _bits(a))
 
 
-def _shift_register(signed: bool) -> Binary:
-    """SSHL, USHL: left by the signed lowest byte of each lane, right if it is negative."""
+def _shift_register(signed: bool, rounding: bool = False) -> Binary:
+    """SSHL, USHL, SRSHL, URSHL: left by the signed lowest byte of each lane, right if it is negative."""
 
     def shift(e: Emitter, a: Value, b: Value) -> Value:
         bits = _bits(a)
@@ -65,6 +65,10 @@ def _shift_register(signed: bool) -> Binary:
             right = e.op("ashr", a, e.intrinsic("umin", back, last))
         else:
             right = e.select(e.icmp("ult", back, limit), e.op("lshr", a, e.op("and", back, last)), zero)
+        if rounding:  # add the last bit shifted out; beyond the width nothing is left
+            previous = e.op("and", e.op("sub", back, e.const(b.ty, 1)), last)
+            up = e.op("and", e.op("lshr", a, previous), e.const(a.ty, 1))
+            right = e.select(e.icmp("ule", back, limit), e.op("add", right, up), zero)
         return e.select(e.icmp("slt", count, zero), right, left)
 
     return shift
@@ -113,6 +117,7 @@ _INTEGER_SAME: dict[tuple[int, int], Binary] = {
     (0, 0x05): _intrinsic("ssub.sat"), (1, 0x05): _intrinsic("usub.sat"),
     (0, 0x06): _icmp("sgt"), (1, 0x06): _icmp("ugt"), (0, 0x07): _icmp("sge"), (1, 0x07): _icmp("uge"),
     (0, 0x08): _shift_register(True), (1, 0x08): _shift_register(False),
+    (0, 0x0A): _shift_register(True, True), (1, 0x0A): _shift_register(False, True),
     (0, 0x0C): _intrinsic("smax"), (1, 0x0C): _intrinsic("umax"),
     (0, 0x0D): _intrinsic("smin"), (1, 0x0D): _intrinsic("umin"),
     (0, 0x0E): _difference(True), (1, 0x0E): _difference(False),
@@ -164,6 +169,25 @@ def three_same(e: Emitter, f: SimpleNamespace) -> None:
     e.set_vec(f.rd, _same(e, f, e.vec(f.rn, element, f.q), e.vec(f.rm, element, f.q)))
 
 
+@insn("0 q u 01110 high 10 rm:5 00 opcode:3 1 rn:5 rd:5")
+def three_same_half(e: Emitter, f: SimpleNamespace) -> None:
+    f.size, f.opcode = f.high << 1, f.opcode | 0x18
+    e.set_vec(f.rd, _same(e, f, e.vec(f.rn, "half", f.q), e.vec(f.rm, "half", f.q)))
+
+
+@insn("11001110000 rm:5 0 ra:5 rn:5 rd:5")
+def exclusive_or_three(e: Emitter, f: SimpleNamespace) -> None:
+    """EOR3."""
+    e.set_v(f.rd, e.op("xor", e.op("xor", e.v(f.rn), e.v(f.rm)), e.v(f.ra)))
+
+
+@insn("11001110001 rm:5 0 ra:5 rn:5 rd:5")
+def bit_clear_exclusive_or(e: Emitter, f: SimpleNamespace) -> None:
+    """BCAX."""
+    cleared = e.op("and", e.v(f.rm), e.op("xor", e.v(f.ra), e.const("<2 x i64>", -1)))
+    e.set_v(f.rd, e.op("xor", e.v(f.rn), cleared))
+
+
 @insn("01 u 11110 size:2 1 rm:5 opcode:5 1 rn:5 rd:5")
 def scalar_three_same(e: Emitter, f: SimpleNamespace) -> None:
     fp = f.opcode >= 0x18
@@ -193,7 +217,7 @@ def _same(e: Emitter, f: SimpleNamespace, a: Value, b: Value) -> Value:
     if key3 in ((0, 0, 0x19), (0, 1, 0x19)) and lanes_of(a.ty) > 1:
         return arith.fma(e, e.fneg(a) if f.size >> 1 else a, b, e.vec(f.rd, element_of(a.ty), f.q))
     if key3 not in _FP_SAME:
-        raise NotImplementedError("vector floating-point operation")
+        raise NotImplementedError("half-precision widening multiplication, estimate or other rare operation")
     return _FP_SAME[key3](e, a, b)
 
 
@@ -273,6 +297,18 @@ def two_register(e: Emitter, f: SimpleNamespace) -> None:
         e.set_vec(f.rd, arith.from_integer(e, integers, with_element(integers.ty, element), not f.u))
         return
     e.set_vec(f.rd, _one(e, f, e.vec(f.rn, element, f.q)))
+
+
+@insn("0 q u 01110 high 111100 opcode:5 10 rn:5 rd:5")
+def two_register_half(e: Emitter, f: SimpleNamespace) -> None:
+    f.size = f.high << 1
+    if not (0x0C <= f.opcode <= 0x0F or f.opcode >= 0x18):
+        raise NotImplementedError("reserved half-precision operation")
+    if f.opcode == 0x1D and not f.high:
+        integers = e.vec(f.rn, "i16", f.q)
+        e.set_vec(f.rd, arith.from_integer(e, integers, with_element(integers.ty, "half"), not f.u))
+        return
+    e.set_vec(f.rd, _one(e, f, e.vec(f.rn, "half", f.q)))
 
 
 @insn("01 u 11110 size:2 10000 opcode:5 10 rn:5 rd:5")
@@ -626,10 +662,10 @@ def _indexed(e: Emitter, f: SimpleNamespace) -> tuple[str, Value]:
         element, number, lane = "double", f.m << 4 | f.rm, f.h
     elif f.size == 2:
         element, number, lane = "float" if fp else "i32", f.m << 4 | f.rm, f.h << 1 | f.l
-    elif f.size == 1 and not fp:
-        element, number, lane = "i16", f.rm, f.h << 2 | f.l << 1 | f.m
+    elif f.size == 1 - fp:
+        element, number, lane = "half" if fp else "i16", f.rm, f.h << 2 | f.l << 1 | f.m
     else:
-        raise NotImplementedError("half-precision arithmetic")
+        raise NotImplementedError("reserved by-element operation")
     return element, e.extract(e.vec(number, element, 1), lane)
 
 
@@ -646,7 +682,7 @@ def by_element(e: Emitter, f: SimpleNamespace) -> None:
     if key in ((0, 1), (0, 5)):
         result = arith.fma(e, e.fneg(a) if f.opcode == 5 else a, b, e.vec(f.rd, element, f.q))
     elif key == (0, 9):
-        result = e.op("fmul", a, b)
+        result = arith.binary(e, "fmul", a, b)
     elif key in ((1, 0), (1, 4)):
         result = e.op("add" if f.opcode == 0 else "sub", e.vec(f.rd, element, f.q), e.op("mul", a, b))
     elif key == (0, 8):
@@ -673,7 +709,7 @@ def scalar_by_element(e: Emitter, f: SimpleNamespace) -> None:
     element, factor = _indexed(e, f)
     a = e.scalar(f.rn, element)
     if f.opcode == 9:
-        result = e.op("fmul", a, factor)
+        result = arith.binary(e, "fmul", a, factor)
     else:
         result = arith.fma(e, e.fneg(a) if f.opcode == 5 else a, factor, e.scalar(f.rd, element))
     e.set_scalar(f.rd, result)
