@@ -1,5 +1,6 @@
 // ATen's Pow.cpp: float32 results.
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/pow_ops.h>
 #include <ATen/ops/result_type.h>
@@ -109,17 +110,22 @@ Tensor one_value(const Scalar& value, const Tensor& like) {
   return at::full({}, value, like.options().dtype(at::kFloat));
 }
 
-Tensor pow_scalar(const Scalar& base, const Tensor& exponent) {
-  if (!claims(base, exponent)) return host::call<at::_ops::pow_Scalar>(base, exponent);
-  const Tensor input = as_float(exponent);
-  Tensor out;
-  auto iter = TensorIterator::binary_op(out, one_value(base, input), input);
+void run_base(TensorIterator& iter, const Scalar& base) {
   if (base.equal(1.0)) {
     iter.output().fill_(1);
   } else {
     run_tensor(iter);
   }
-  return iter.output();
+}
+
+Tensor pow_scalar(const Scalar& base, const Tensor& exponent) {
+  if (!claims(base, exponent)) return host::call<at::_ops::pow_Scalar>(base, exponent);
+  const Tensor input = as_float(exponent);
+  // ATen makes this output contiguous, whatever the exponent's strides, which decide what is vector code.
+  Tensor out = at::empty(input.sizes(), input.options());
+  auto iter = TensorIterator::binary_op(out, one_value(base, input), input);
+  run_base(iter, base);
+  return out;
 }
 DENSECORE_OP("aten::pow.Scalar", pow_scalar);
 
@@ -127,11 +133,7 @@ Tensor& pow_scalar_out(const Scalar& base, const Tensor& exponent, Tensor& out) 
   if (!claims(base, exponent) || !is_float(out)) return host::call<at::_ops::pow_Scalar_out>(base, exponent, out);
   const Tensor input = as_float(exponent);
   auto iter = TensorIterator::binary_op(out, one_value(base, input), input);
-  if (base.equal(1.0)) {
-    out.fill_(1);
-  } else {
-    run_tensor(iter);
-  }
+  run_base(iter, base);
   return out;
 }
 DENSECORE_OP("aten::pow.Scalar_out", pow_scalar_out);
