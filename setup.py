@@ -3,8 +3,8 @@
 csrc/numerics/<family>/*.cpp is compiled once per instruction-set level with that level's flags, everything else once. With ninja
 (`pip install ninja`) a rebuild compiles only what changed; without it every source is compiled again.
 
-MAX_JOBS limits the compiler processes. DENSECORE_SKIP="numerics/blas/*,aten/blas.cpp" leaves sources out (patterns below csrc/), for a
-quick build while they are being written; their ops are then served by the host.
+MAX_JOBS limits the compiler processes. DENSECORE_SKIP="numerics/blas/*,aten/blas.cpp" leaves sources out (patterns below csrc/), for
+a quick build while they are being written; their ops are then served by the host.
 """
 
 from __future__ import annotations
@@ -110,7 +110,8 @@ class BuildExtension(build_ext):
         target.parent.mkdir(parents=True, exist_ok=True)
         includes = [*cpp_extension.include_paths(), sysconfig.get_paths()["include"]]
         torch_flags = [word for path in includes for word in ("-isystem", path)]
-        common = ["-std=c++20", "-fPIC", "-fvisibility=hidden", "-g0", "-Wall", f"-ffile-prefix-map={ROOT}=.", f"-I{CSRC}", f"-I{CSRC / 'numerics'}"]
+        common = ["-std=c++20", "-fPIC", "-fvisibility=hidden", "-g0", "-Wall", f"-ffile-prefix-map={ROOT}=."]
+        common += [f"-I{CSRC}", f"-I{CSRC / 'numerics'}"]
         library_dirs = cpp_extension.library_paths()
         link = ["-bundle", "-undefined", "dynamic_lookup", "-Wl,-x"] if MACOS else ["-shared", "-Wl,-s", "-Wl,--gc-sections"]
         link += [f"-L{path}" for path in library_dirs] + ["-ltorch_python", "-ltorch_cpu", "-ltorch", "-lc10"]

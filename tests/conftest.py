@@ -12,6 +12,7 @@ import torch
 
 import torch_densecore
 
+
 @pytest.fixture(autouse=True)
 def fresh_modes() -> Iterator[None]:
     """Every test starts and ends with the default strictness, a fixed seed and no pending CPU draws."""

@@ -191,7 +191,9 @@ def test_generator_of_another_device_is_refused() -> None:
 # transfers, numpy, printing, copies
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.uint8, torch.bool, torch.complex64])
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.uint8, torch.bool, torch.complex64]
+)
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2), (2, 3)])
 def test_round_trip(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
     x = torch.ones(shape, dtype=dtype)

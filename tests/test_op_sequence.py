@@ -236,7 +236,8 @@ def test_multihead_attention(mask: bool, training: bool) -> None:
 def test_embedding_bag_and_sparse_free_embedding() -> None:
     def program(device: str) -> None:
         index = torch.tensor([[1, 2, 4], [4, 3, 0]]).to(device)
-        for module in (nn.Embedding(10, 4, padding_idx=0, max_norm=1.0), nn.EmbeddingBag(10, 4, mode="mean"), nn.EmbeddingBag(10, 4)):
+        embedding = nn.Embedding(10, 4, padding_idx=0, max_norm=1.0)
+        for module in (embedding, nn.EmbeddingBag(10, 4, mode="mean"), nn.EmbeddingBag(10, 4)):
             module.to(device)(index).sum().backward()
 
     assert_same_ops(program, at_least=12)
@@ -246,7 +247,8 @@ LOSSES = {
     "l1": F.l1_loss, "mse": F.mse_loss, "smooth l1": F.smooth_l1_loss, "huber": F.huber_loss, "kl": F.kl_div,
     "bce": lambda x, y: F.binary_cross_entropy(x, y), "bce logits": F.binary_cross_entropy_with_logits,
     "poisson": F.poisson_nll_loss, "soft margin": F.soft_margin_loss, "cosine": lambda x, y: F.cosine_similarity(x, y).sum(),
-    "cross entropy": lambda x, y: F.cross_entropy(x, y.argmax(1)), "smoothed": lambda x, y: F.cross_entropy(x, y, label_smoothing=0.1),
+    "cross entropy": lambda x, y: F.cross_entropy(x, y.argmax(1)),
+    "smoothed": lambda x, y: F.cross_entropy(x, y, label_smoothing=0.1),
     "nll": lambda x, y: F.nll_loss(x, y.argmax(1), weight=torch.ones(5).to(x.device), ignore_index=2),
     "ctc": lambda x, y: F.ctc_loss(x.log_softmax(1).unsqueeze(1), torch.tensor([[1, 2]]).to(x.device), (4,), (2,)),
 }  # fmt: skip

@@ -220,5 +220,6 @@ def test_run(python: Any, tmp_path: Path) -> None:
 def test_run_sets_the_modes(python: Any, tmp_path: Path) -> None:
     script = tmp_path / "modes.py"
     script.write_text("import torch_densecore as d, torch_densecore.profile as p; print(d.get_uncertified(), p.current().torch)")
-    out = python("-m", "torch_densecore.cli", "run", "--emulate-cpu", "none", "--uncertified", "error", "--profile", "2.8.0", "--", str(script))
+    options = ("--emulate-cpu", "none", "--uncertified", "error", "--profile", "2.8.0")
+    out = python("-m", "torch_densecore.cli", "run", *options, "--", str(script))
     assert out.stdout.split() == ["error", "2.8.0"]

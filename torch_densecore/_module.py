@@ -210,17 +210,21 @@ def is_bf16_supported() -> bool:
     return True
 
 
-class Scheduling:
-    """What torch.compile's inductor asks a device for; it is looked up only when a program compiles."""
+class _RefuseInductor(type):
+    """A class of which nothing can be asked and no object made without hearing why."""
 
-    supports_caching = False
-
-    def __init__(self, *args: object) -> None:
+    def _refuse(cls, *args: object, **kwargs: object) -> Any:
         raise NotImplementedError(
             "torch.compile's inductor backend generates arithmetic of its own, whose bits are not the reference's, so it is not "
-            "supported on device 'densecore'. Run uncompiled (nanoGPT: --compile=False) or use torch.compile(..., backend=\"eager\") "
-            "or backend=\"aot_eager\""
+            "supported on device 'densecore'. Run uncompiled (nanoGPT: --compile=False) or use "
+            'torch.compile(..., backend="eager") or backend="aot_eager"'
         )
+
+    __getattr__ = __call__ = _refuse
+
+
+class Scheduling(metaclass=_RefuseInductor):
+    """What torch.compile's inductor asks a device for; it is looked up only when a program compiles."""
 
 
 PythonWrapperCodegen = CppWrapperCodegen = WrapperFxCodegen = Scheduling

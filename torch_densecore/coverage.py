@@ -14,7 +14,12 @@ import torch
 from torch_densecore import registry
 
 TIERS = (registry.KERNEL, registry.EXACT, registry.UNCERTIFIED)
-_GROUPS = (("any dtype", registry.ANY), ("real", registry.REAL), ("integers, bool", registry.INTEGRAL), ("floats", registry.FLOATING))
+_GROUPS = (
+    ("any dtype", registry.ANY),
+    ("real", registry.REAL),
+    ("integers, bool", registry.INTEGRAL),
+    ("floats", registry.FLOATING),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

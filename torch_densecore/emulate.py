@@ -6,8 +6,8 @@
     DENSECORE_EMULATE_CPU=random python train.py        # the whole process
 
 "random" is what a `--device=densecore` run needs for weights that are drawn on the CPU; "all" is every op that has a kernel.
-Off by default. The kernels are put on torch's CPU dispatch key for the whole process, all threads, and torch's own come back exactly
-when the last user leaves.
+Off by default. The kernels are put on torch's CPU dispatch key for the whole process, all threads, and torch's own come back
+exactly when the last user leaves.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     python examples/nanogpt/run_nanogpt.py path/to/nanoGPT [--steps 200] [--dropout 0.2] [--device densecore]
 
 Nothing in the checkout is changed and nothing is downloaded. nanoGPT reads and writes below its working directory, so the script
-works in a folder of its own (--work, default nanogpt_run), in which data/ holds generated text, and starts the checkout's train.py and
-sample.py through `densecore run`. sample.py imports tiktoken even where a character-level model does not use it; where it is
+works in a folder of its own (--work, default nanogpt_run), in which data/ holds generated text, and starts the checkout's train.py
+and sample.py through `densecore run`. sample.py imports tiktoken even where a character-level model does not use it; where it is
 not installed, an empty module stands in.
 """
 
@@ -14,6 +14,7 @@ import argparse
 import importlib.util
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -44,7 +45,8 @@ def prepare(work: Path) -> None:
 
 def launch(checkout: Path, work: Path, script: str, *options: str, emulate: str = "random") -> None:
     """Starts a script of the checkout through `densecore run`; raises SystemExit if it fails."""
-    command = [sys.executable, "-m", "torch_densecore.cli", "run", f"--emulate-cpu={emulate}", "--", str(checkout / script), *options]
+    launcher = [sys.executable, "-m", "torch_densecore.cli", "run", f"--emulate-cpu={emulate}", "--"]
+    command = [*launcher, str(checkout / script), *options]
     print("+", " ".join(command[2:]), flush=True)
     paths = [str(checkout), *([str(work / "stand_ins")] if (work / "stand_ins").is_dir() else [])]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([*paths, *filter(None, [os.environ.get("PYTHONPATH")])])}
@@ -67,6 +69,7 @@ def main() -> None:
     if not (checkout / "train.py").is_file():
         raise SystemExit(f"{checkout} is not a nanoGPT checkout: it has no train.py")
     prepare(work)
+    shutil.copy(checkout / "configurator.py", work)  # train.py and sample.py open it in the working directory
     if importlib.util.find_spec("tiktoken") is None:
         (work / "stand_ins").mkdir(exist_ok=True)
         (work / "stand_ins" / "tiktoken.py").write_text("")

@@ -20,6 +20,8 @@ from gpt import GPT, Config
 from torch import Tensor
 from tqdm import tqdm
 
+import torch_densecore  # noqa: F401  (an installed package is loaded by torch itself; a checkout is not)
+
 
 class Data:
     """The corpus as tokens; batches are drawn on the CPU from torch's default stream."""
