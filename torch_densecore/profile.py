@@ -14,7 +14,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ class ProfileError(ValueError):
     """A profile that is unknown, malformed or outside what can be reproduced."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def model(kind: str, name: str) -> dict[str, Any]:
     """A model table shipped with the package; `kind` is "blas" or "libm"."""
     path = _FOLDER / kind / f"{name}.json"

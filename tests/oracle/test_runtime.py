@@ -196,7 +196,7 @@ EXPF_WORDS = """40b53637 438ffc97 c0d9ca01 3a911fed c18b1966 32f16668 c10aaafc 3
 
 def test_expf_is_apples(oracle: Oracle) -> None:
     """Words where the published algorithm differs from correct rounding, and its edges."""
-    for word, expected in zip(EXPF_WORDS[::2], EXPF_WORDS[1::2]):
+    for word, expected in zip(EXPF_WORDS[::2], EXPF_WORDS[1::2], strict=False):
         x = float(np.uint32(int(word, 16)).view(np.float32))
         values = [LibmModel().call("expf", x)]
         if oracle.machine.native is not None:

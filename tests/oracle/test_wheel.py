@@ -128,7 +128,7 @@ def test_no_network(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         wheel.fetch("2.13.0")
 
 
-def _hold(started: "multiprocessing.synchronize.Event", seconds: float) -> None:
+def _hold(started: multiprocessing.synchronize.Event, seconds: float) -> None:
     with cache.locked("test"):
         started.set()
         time.sleep(seconds)

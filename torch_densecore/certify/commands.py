@@ -23,7 +23,7 @@ def _shard(text: str) -> tuple[int, int]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `densecore certify`."""
-    parser.add_argument("ops", nargs="*", help="operators (aten::exp, or a pattern such as 'aten::_foreach*'); default: all declared")
+    parser.add_argument("ops", nargs="*", help="operators (aten::exp, or patterns such as 'aten::_foreach*'); default: all")
     parser.add_argument("--dtype", action="append", help="only this dtype (repeatable)")
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--quick", action="store_true", help="only the most telling sizes")

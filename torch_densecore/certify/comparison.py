@@ -131,7 +131,7 @@ def run_on(device: str = DEVICE) -> Runner:
 def _written(packet: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
     """The arguments that the operator writes, which are results too."""
     names = [a.name for a in packet._schema.arguments if a.alias_info is not None and a.alias_info.is_write]
-    given = {**dict(zip((a.name for a in packet._schema.arguments), args)), **kwargs}
+    given = {**dict(zip((a.name for a in packet._schema.arguments), args, strict=False)), **kwargs}
     return [given[name] for name in names if name in given]
 
 
@@ -216,7 +216,7 @@ def _compare_values(report: Report, call: Call, ours: list[Any], theirs: list[An
     if len(ours) != len(theirs):
         report.failures.append(f"{len(ours)} results, the reference has {len(theirs)}, for {call}")
         return
-    for output, (a, b) in enumerate(zip(ours, theirs)):
+    for output, (a, b) in enumerate(zip(ours, theirs, strict=False)):
         if not isinstance(a, torch.Tensor) or not isinstance(b, torch.Tensor):
             if a is not b and not (a == b or (a != a and b != b)):
                 report.failures.append(f"output {output} is {a!r}, the reference gives {b!r}, for {call}")

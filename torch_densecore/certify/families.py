@@ -73,18 +73,19 @@ def _promoted(tensors: list[torch.Tensor]) -> torch.dtype:
 class Pointwise:
     """Elementwise operators. operands: tensor arguments. rest: alternatives for the arguments after them.
 
-    domain: kind of values per operand, "" for all kinds.
+    float_rest: more alternatives, for floating dtypes. domain: kind of values per operand, "" for all kinds.
     """
 
     operands: int = 1
     rest: Sequence[tuple[Sequence[Any], dict[str, Any]]] = (((), {}),)
     domain: str = ""
     broadcast: bool = True
+    float_rest: Sequence[tuple[Sequence[Any], dict[str, Any]]] = ()
 
     def __call__(self, sweep: Sweep) -> Iterator[Case]:
         """Every edge size with every kind, layouts in one, two and three dimensions, chunks, broadcasting."""
         kinds = (self.domain,) if self.domain else sweep.kinds
-        for rest in self.rest:
+        for rest in (*self.rest, *(self.float_rest if sweep.dtype.is_floating_point else ())):
             for size, kind in product(sweep.edges, kinds):
                 yield partial(self._build, sweep, [(size,)] * self.operands, kind, "contiguous", rest, None)
             for shape, layout in product(((5, 7), (3, 4, 9), (33, 17)), LAYOUTS):
@@ -103,7 +104,7 @@ class Pointwise:
         sweep: Sweep, shapes: list[tuple[int, ...]], kind: str, layout: str, rest: tuple[Any, dict[str, Any]], threads: int | None
     ) -> Call:
         seeds = (sweep.seed(shapes, kind, layout, index) for index in range(len(shapes)))
-        tensors = [inputs.tensor(s, sweep.dtype, seed, kind, layout) for s, seed in zip(shapes, seeds)]
+        tensors = [inputs.tensor(s, sweep.dtype, seed, kind, layout) for s, seed in zip(shapes, seeds, strict=False)]
         return _call(sweep, tensors, rest[0], rest[1], threads)
 
 

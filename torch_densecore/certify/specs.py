@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from . import products
+from . import element_specs, products
 from .families import Case, Exhaustive, Family, Pointwise, Reduction, Rows, Sweep
 from .inputs import FLOATS, INTEGERS
 
@@ -256,6 +256,7 @@ def _attention_specs() -> None:
 
 for _declare in (_unary, _binary, _reductions, _normalization, _blas, _attention_specs, _losses, _indexing, _random):
     _declare()
+element_specs.declare(_add)
 
 
 def spec(op: str) -> Spec:

@@ -54,7 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     ops = commands.add_parser("ops", parents=[common], help="list operators", description=list_ops.__doc__)
     ops.add_argument("word", help="part of the name")
 
-    survey = commands.add_parser("survey", parents=[common], help="compare this host with the reference", description=run_survey.__doc__)
+    survey = commands.add_parser(
+        "survey", parents=[common], help="compare this host with the reference", description=run_survey.__doc__
+    )
     survey.add_argument("program", nargs="?", choices=("gpt", "op_db"), default="gpt", help="what to run")
     survey.add_argument("--only", default="", help="op_db entries whose name contains this")
     survey.add_argument("--json", type=Path, help="also write the records to this file")
@@ -176,7 +178,7 @@ def run_program(options: argparse.Namespace) -> int:
         print(f"{count:6d} {name}: {', '.join(sorted(mode.provenance[name])) or 'nothing modelled'}")
     for name in mode.skipped:
         print("ran on the host:", name)
-    pairs = zip(torch.utils._pytree.tree_leaves(got), torch.utils._pytree.tree_leaves(expected))
+    pairs = zip(torch.utils._pytree.tree_leaves(got), torch.utils._pytree.tree_leaves(expected), strict=False)
     for index, (a, b) in enumerate(pairs):
         if isinstance(a, torch.Tensor):
             count, first = bits.first_difference(index, b, a)

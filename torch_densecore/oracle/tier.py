@@ -64,7 +64,7 @@ def _run(oracle: Oracle, name: str, args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def _written(schema: Schema, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
-    values = zip(schema.arguments, schema.bind(args, kwargs))
+    values = zip(schema.arguments, schema.bind(args, kwargs), strict=False)
     return [t for argument, value in values if argument.mutated for t in tree_flatten(value)[0] if isinstance(t, torch.Tensor)]
 
 
