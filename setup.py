@@ -3,8 +3,8 @@
 csrc/numerics/<family>/*.cpp is compiled once per instruction-set level with that level's flags, everything else once. With ninja
 (`pip install ninja`) a rebuild compiles only what changed; without it every source is compiled again.
 
-MAX_JOBS limits the compiler processes. DENSECORE_SKIP="numerics/blas/*,aten/blas.cpp" leaves sources out (patterns below csrc/), for
-a quick build while they are being written; their ops are then served by the host.
+MAX_JOBS limits the compiler processes. DENSECORE_SKIP="numerics/blas/*,aten/Blas.cpp" leaves sources out (patterns below csrc/),
+for a quick build while they are being written; their ops are then served by the host.
 """
 
 from __future__ import annotations

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import Any
 
 import torch
 
 from torch_densecore import registry
+from torch_densecore.certify import certificates
 
 TIERS = (registry.KERNEL, registry.EXACT, registry.UNCERTIFIED)
 _GROUPS = (
@@ -37,20 +37,10 @@ def describe_dtypes(dtypes: set[torch.dtype]) -> str:
     return ", ".join(sorted(str(dtype).removeprefix("torch.") for dtype in dtypes))
 
 
-def _certificates() -> Callable[[str], str]:
-    """op -> what its certificate says; empty where there is none."""
-    try:
-        from torch_densecore.certify import summary
-    except ImportError:
-        return lambda op: ""
-    return summary
-
-
 def rows(patterns: list[str], tier: str | None, dtype: torch.dtype) -> list[dict[str, Any]]:
     """One dict an op of the device that matches."""
     from torch_densecore import _C
 
-    certificate = _certificates()
     found = []
     for name in sorted(name for name, _ in _C.device_ops()):
         if patterns and not any(fnmatchcase(name, p if p.startswith(("aten::", "*")) else f"aten::{p}") for p in patterns):
@@ -64,7 +54,7 @@ def rows(patterns: list[str], tier: str | None, dtype: torch.dtype) -> list[dict
                 "tier": op.tier(dtype),
                 "kernel": describe_dtypes(op.kernel),
                 "exact": describe_dtypes(op.exact),
-                "certificate": certificate(name),
+                "certificate": certificates.summary(name),
                 "reason": "; ".join(op.reasons),
                 "source": "; ".join(op.sources),
             }

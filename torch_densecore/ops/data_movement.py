@@ -7,11 +7,18 @@ kernel(
     "set_.source_Tensor view _reshape_alias as_strided unfold view_as_real view_as_complex _local_scalar_dense",
     ANY,
     reason="metadata only",
-    source="csrc/aten/factories.cpp, csrc/aten/views.cpp",
+    source="csrc/aten/TensorFactories.cpp, csrc/aten/TensorShape.cpp",
+)
+
+kernel(
+    "copy_",
+    ANY,
+    reason="moves elements; a float becomes an integer by Arm's saturating rule",
+    source="csrc/aten/Copy.cpp, csrc/aten/Convert.cpp",
 )
 
 exact(
-    "copy_ fill_.Scalar fill_.Tensor zero_ cat cat.out _stack _stack.out index.Tensor index.Tensor_out index_select "
+    "fill_.Scalar fill_.Tensor zero_ cat cat.out _stack _stack.out index.Tensor index.Tensor_out index_select "
     "index_select.out gather gather.out take take.out masked_select masked_select.out masked_fill_.Scalar "
     "masked_fill_.Tensor masked_scatter_ where.self where.self_out flip roll repeat_interleave.Tensor tril tril.out tril_ "
     "triu triu.out triu_ eye.out eye.m_out index_copy index_copy.out index_copy_ index_fill_.int_Scalar "
