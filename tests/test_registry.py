@@ -102,7 +102,8 @@ def test_modes_by_environment(python: Any) -> None:
 # CPU draws and emulation
 
 
-def test_cpu_draws_are_reported_once(python: Any) -> None:
+@pytest.mark.parametrize("draw", ["torch.randn(20)", "torch.nn.Linear(3, 2).weight.data", "torch.empty(3).exponential_()"])
+def test_cpu_draws_are_reported_once(python: Any, draw: str) -> None:
     text = """
 import warnings, torch, torch_densecore
 warnings.simplefilter("always")
@@ -110,7 +111,7 @@ with warnings.catch_warnings(record=True) as seen:
     warnings.simplefilter("always")
     torch.rand(3).to("densecore"); torch.randperm(9).to("densecore")     # alike on every host
     assert not seen, seen
-    x = torch.randn(20)
+    x = DRAW
     assert not seen
     x.to("densecore"); x.to("densecore"); torch.randn(20).to("densecore")
 texts = [str(w.message) for w in seen if "random draw" in str(w.message)]
@@ -118,7 +119,7 @@ assert len(texts) == 1, texts
 for word in ("densecore run", "DENSECORE_EMULATE_CPU=random", "emulate_cpu", "accept_cpu_draws"):
     assert word in texts[0], texts[0]
 """
-    python("-c", text, DENSECORE_UNCERTIFIED="warn")
+    python("-c", text.replace("DRAW", draw), DENSECORE_UNCERTIFIED="warn")
 
 
 def test_cpu_draws_are_an_error_in_strict_mode() -> None:
@@ -136,7 +137,8 @@ def test_counting_changes_no_bit(python: Any) -> None:
 import hashlib, torch
 torch.manual_seed(5)
 x = [torch.empty(n).normal_(1, 2) for n in (0, 3, 15, 16, 17, 1000)] + [torch.empty(40).log_normal_(), torch.empty(40).cauchy_()]
-x += [torch.empty(40).exponential_(2), torch.empty(40).geometric_(0.3), torch.nn.init.trunc_normal_(torch.empty(50)), torch.rand(3)]
+x += [torch.empty(40).exponential_(2), torch.empty(40).geometric_(0.3), torch.nn.init.trunc_normal_(torch.empty(50))]
+x += [torch.rand(3), torch.empty(50).uniform_(-2, 3)]
 print(hashlib.sha256(b"".join(t.numpy().tobytes() for t in x)).hexdigest())
 """
     plain = python("-c", text, TORCH_DEVICE_BACKEND_AUTOLOAD="0").stdout

@@ -6,6 +6,7 @@
 #include <ATen/ops/geometric_native.h>
 #include <ATen/ops/log_normal_native.h>
 #include <ATen/ops/normal_native.h>
+#include <ATen/ops/uniform_native.h>
 
 #include "aten/cpu_key.h"
 #include "aten/errors.h"
@@ -14,7 +15,7 @@
 namespace densecore {
 namespace {
 
-// These evaluate log, cos or tan with the host's vector library. uniform_, random_, bernoulli_, randperm and multinomial give
+// These evaluate log, cos or tan with the host's vector library. random_, bernoulli_, randperm, multinomial and uniform_(0, 1) give
 // the same bits on every host.
 template <auto fn, class FnType = decltype(fn)>
 struct Counted;
@@ -32,6 +33,12 @@ void count(const char* name) {
                   c10::impl::CppSignature::make<decltype(fn)>());
 }
 
+// from + x * (to - from) is a fused multiply-add in the reference and need not be one here.
+at::Tensor& counted_uniform_(at::Tensor& self, double from, double to, std::optional<at::Generator> generator) {
+  if (self.numel() != 0 && (from != 0 || to != 1)) detail::draws.fetch_add(1, std::memory_order_relaxed);
+  return at::native::uniform_(self, from, to, std::move(generator));
+}
+
 }  // namespace
 
 void register_draw_counters() {
@@ -40,6 +47,8 @@ void register_draw_counters() {
   count<&at::native::cauchy_>("aten::cauchy_");
   count<&at::native::exponential_>("aten::exponential_");
   count<&at::native::geometric_>("aten::geometric_");
+  keep_on_cpu_key("aten::uniform_", c10::KernelFunction::makeFromUnboxedFunction(TORCH_FN(counted_uniform_)),
+                  c10::impl::CppSignature::make<decltype(&counted_uniform_)>());
 }
 
 int64_t host_draws() { return detail::draws.load(); }
@@ -52,7 +61,7 @@ void detail::report_host_draws() {
   const auto pending = draws.load() - accepted_draws.load();
   const std::string message =
       std::to_string(pending) +
-      " random draw(s) on the CPU (normal_ and the like) used this host's own arithmetic before values came to device 'densecore': what was "
+      " random draw(s) on the CPU (normal_, uniform_(a, b) and the like) used this host's own arithmetic before values came to device 'densecore': what was "
       "drawn there may differ from the reference's bits. Ways out: start the program with `densecore run -- script.py`, set "
       "DENSECORE_EMULATE_CPU=random, call torch_densecore.emulate_cpu(\"random\") before drawing, draw on device 'densecore', or accept "
       "these draws with torch_densecore.accept_cpu_draws()";
