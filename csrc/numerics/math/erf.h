@@ -16,7 +16,7 @@ DENSECORE_INLINE V erf(V x) {
   r = fma(r, t, splat<V>(1.421413741f));
   r = fma(r, t, splat<V>(-0.284496736f));
   r = fma(r, t, splat<V>(0.254829592f));
-  const V magnitude = fnma(t * exp_u20(-(x * x)), r, one);
+  const V magnitude = fnma(t * exp_u20<true>(-(x * x)), r, one);
   return from_bits(bits(magnitude) ^ (bits(x) & static_cast<int32_t>(0x80000000)));
 }
 

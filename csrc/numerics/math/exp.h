@@ -139,16 +139,17 @@ DENSECORE_INLINE V expm1_u10(V x) {
 
 // To the nearest integer, ties away from zero (FRINTA), for |x| < 2^23. The addend is the float below 0.5: a larger one would
 // carry 0.49999997 to 1.
-template <class V>
+template <bool kNonpositive, class V>
 DENSECORE_INLINE mask_type<V> round_away_to_int(V x) {
-  return to_int(x + copysign(splat<V>(0x1.fffffep-2f), x));
+  constexpr float kBelowHalf = 0x1.fffffep-2f;
+  return to_int(kNonpositive ? x - kBelowHalf : x + copysign(splat<V>(kBelowHalf), x));
 }
 
 // exp_u20 where |x| <= 87.3; other lanes are meaningless.
-template <class V>
+template <bool kNonpositive, class V>
 DENSECORE_INLINE V exp_u20_core(V x) {
   using namespace exp_constants;
-  const mask_type<V> n = round_away_to_int(x * kInvLn2);
+  const mask_type<V> n = round_away_to_int<kNonpositive>(x * kInvLn2);
   V r = fnma(to_float(n), splat<V>(kLn2Hi), x);
   r = fnma(to_float(n), splat<V>(kLn2Lo), r);
   const V power = pow2(n);
@@ -160,11 +161,13 @@ DENSECORE_INLINE V exp_u20_core(V x) {
   return fma(poly, power, power);
 }
 
-// Depends on the group of 4 lanes (groups.h): one lane with |x| > 87.3 sends its whole group to exp_u10.
-template <class V>
+// Depends on the group of 4 lanes (groups.h): one lane with |x| > 87.3 sends its whole group to exp_u10. exp_u20<true> is the same
+// function for arguments that are known to be at most 0, or NaN, in fewer instructions.
+template <bool kNonpositive = false, class V>
 DENSECORE_INLINE V exp_u20(V x) {
-  const mask_type<V> special = abs(x) > 0x1.5d5e2ap+6f;
-  const V fast = exp_u20_core(x);
+  constexpr float kLimit = 0x1.5d5e2ap+6f;
+  const mask_type<V> special = kNonpositive ? x < -kLimit : abs(x) > kLimit;
+  const V fast = exp_u20_core<kNonpositive>(x);
   if (!any(special)) [[likely]]
     return fast;
   return select(spread_in_groups(special), exp_u10(x), fast);
