@@ -28,12 +28,15 @@ def fresh_modes() -> Iterator[None]:
 
 @pytest.fixture
 def python() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs `python arguments` in a process of its own with extra environment variables."""
+    """Runs `python arguments` in a process of its own with extra environment variables.
 
-    def run(*arguments: str, timeout: float = 240, check: bool = True, **env: str) -> subprocess.CompletedProcess[str]:
+    One OpenMP thread by default: on a busy machine a second one mostly waits for its turn.
+    """
+
+    def run(*arguments: str, timeout: float = 600, check: bool = True, **env: str) -> subprocess.CompletedProcess[str]:
         result = subprocess.run(
             [sys.executable, *arguments],
-            env={"DENSECORE_UNCERTIFIED": "host", **os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **env},
+            env={"DENSECORE_UNCERTIFIED": "host", "OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **env},
             capture_output=True, text=True, timeout=timeout,
         )  # fmt: skip
         assert not check or result.returncode == 0, f"{arguments}\n{result.stdout}\n{result.stderr}"
