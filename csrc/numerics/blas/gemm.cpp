@@ -200,6 +200,67 @@ void multiply(const Product& product, bool parallel) {
   }
 }
 
+// ---- few rows: a generated token, a single sample ------------------------------------------------------------------------------
+// Packing would cost more than the product, so the vector side is read where it lies: kThinVectors chains of lanes side by side, four
+// k at a time.
+
+constexpr int64_t kThinRows = 3;
+constexpr int kThinVectors = 4;
+
+// out[i] holds element k + i of kWidth rows from `row` on.
+DENSECORE_INLINE void load_four(const Side& side, int64_t row, int64_t k, Vector out[4]) {
+  if (side.along_k) return transpose_four(side.at(row, k), side.stride, out);
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) out[i] = load<Vector>(side.at(row, k + i));
+}
+
+// tile[g][r]: the chains of rows first[g] .. first[g] + kWidth - 1 with row r of the other side.
+template <int R>
+void thin_sums(const Product& product, const int64_t* first, float tile[kThinVectors][kTileRows * kPanel]) {
+  Vector sum[kThinVectors][R] = {};
+  int64_t k = 0;
+  for (; k + 4 <= product.depth; k += 4) {
+#pragma GCC unroll 4
+    for (int g = 0; g < kThinVectors; ++g) {
+      Vector column[4];
+      load_four(product.v_side, first[g], k, column);
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) {
+#pragma GCC unroll 4
+        for (int r = 0; r < R; ++r) sum[g][r] = fma(column[i], splat<Vector>(*product.w_side.at(r, k + i)), sum[g][r]);
+      }
+    }
+  }
+  for (; k < product.depth; ++k) {
+    for (int g = 0; g < kThinVectors; ++g) {
+      Vector column;
+      for (int lane = 0; lane < kWidth; ++lane) column[lane] = *product.v_side.at(first[g] + lane, k);
+      for (int r = 0; r < R; ++r) sum[g][r] = fma(column, splat<Vector>(*product.w_side.at(r, k)), sum[g][r]);
+    }
+  }
+  for (int g = 0; g < kThinVectors; ++g) {
+    for (int r = 0; r < R; ++r) store(tile[g] + r * kPanel, sum[g][r]);
+  }
+}
+
+bool is_thin(const Product& product) { return product.w_size <= kThinRows && product.v_size >= kWidth; }
+
+void multiply_thin(const Product& product, bool parallel) {
+  constexpr int64_t step = kThinVectors * kWidth;
+  run(parallel, ceil_div(product.v_size, step), [&](int64_t task) {
+    int64_t first[kThinVectors];  // the last group of lanes ends at the edge and repeats rows of the one before
+    for (int g = 0; g < kThinVectors; ++g) first[g] = smaller(task * step + g * kWidth, product.v_size - kWidth);
+    alignas(64) float tile[kThinVectors][kTileRows * kPanel];
+    if (product.w_size == 1) thin_sums<1>(product, first, tile);
+    else if (product.w_size == 2) thin_sums<2>(product, first, tile);
+    else thin_sums<3>(product, first, tile);
+    for (int g = 0; g < kThinVectors; ++g) {
+      const int64_t v = task * step + g * kWidth, repeated = v - first[g];
+      if (v < product.v_size) write_tile(product.out, tile[g] + repeated, v, 0, kWidth - repeated, product.w_size);
+    }
+  });
+}
+
 // What it costs to spread `v` over lanes and broadcast `w`: register tiles times cycles per step of k, plus for a transposed output
 // about half a cycle per element.
 double cost(int64_t v, int64_t w, int64_t depth, bool transposed_output) {
@@ -219,8 +280,11 @@ void run_gemm(const Profile& profile, const GemmCall& call, bool parallel) {
   if (call.m == 0 || call.n == 0) return;
   const int64_t product = call.m * call.n * call.k;
   const BlasRule& rule = profile.blas->find(BlasRoutine::kGemm, call.transa, product);
-  if (is_chain(rule.order) && is_chain(rule.odd_last_column)) return multiply(as_product(call), parallel && product > kSerialProduct);
-  small_gemm(rule, call);
+  if (!is_chain(rule.order) || !is_chain(rule.odd_last_column)) return small_gemm(rule, call);
+  const Product sides = as_product(call);
+  const bool shared = parallel && product > kSerialProduct;
+  if (is_thin(sides)) multiply_thin(sides, shared);
+  else multiply(sides, shared);
 }
 
 }  // namespace
