@@ -129,10 +129,15 @@ def run_on(device: str = DEVICE) -> Runner:
 
 
 def _written(packet: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-    """The arguments that the operator writes, which are results too."""
-    names = [a.name for a in packet._schema.arguments if a.alias_info is not None and a.alias_info.is_write]
-    given = {**dict(zip((a.name for a in packet._schema.arguments), args, strict=False)), **kwargs}
-    return [given[name] for name in names if name in given]
+    """The arguments that the operator writes but does not return; they are results too."""
+    schema = packet._schema
+    returned = {name for r in schema.returns if r.alias_info is not None for name in r.alias_info.before_set}
+    given = {**dict(zip((a.name for a in schema.arguments), args, strict=False)), **kwargs}
+    return [
+        given[a.name]
+        for a in schema.arguments
+        if a.alias_info is not None and a.alias_info.is_write and a.name in given and not a.alias_info.before_set & returned
+    ]
 
 
 def _to_cpu(value: Any) -> Any:

@@ -15,6 +15,9 @@ from .inputs import FLOATS, INTEGERS
 
 F32_F64 = (torch.float32, torch.float64)
 NONE: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
+_GELU = tuple(((), {"approximate": how}) for how in ("none", "tanh"))
+_SOFTPLUS = (((1.0, 20.0), {}), ((2.0, 5.0), {}))
+_RANGE = (((-1.0, 1.0), {}),)
 
 
 @dataclass(frozen=True)
@@ -59,17 +62,23 @@ def _unary() -> None:
         "reciprocal", "neg", "abs", "sign", "floor", "ceil", "trunc", "round", "frac",
     ):  # fmt: skip
         _add(f"aten::{name}", Pointwise(), FLOATS, "_o", exhaustive=True)
-    for name in ("relu", "silu", "mish", "hardswish", "hardsigmoid", "log_sigmoid"):
-        _add(f"aten::{name}", Pointwise(), FLOATS, "_" if name not in ("log_sigmoid",) else "", exhaustive=name != "log_sigmoid")
-    gelu = tuple(((), {"approximate": how}) for how in ("none", "tanh"))
-    _add("aten::gelu", Pointwise(rest=gelu), FLOATS, "_")
+    for name in ("relu", "silu", "mish", "hardswish", "hardsigmoid", "sinc"):
+        _add(f"aten::{name}", Pointwise(), FLOATS, "_o", exhaustive=True)
+    for name in ("log_sigmoid", "log_sigmoid_forward"):
+        _add(f"aten::{name}", Pointwise(), FLOATS)
+    _add("aten::gelu", Pointwise(rest=_GELU), FLOATS, "_o")
+    _add("aten::logit", Pointwise(rest=(((None,), {}), ((1e-6,), {})), domain="unit"), FLOATS, "_o")
     for name in ("isnan", "isinf", "isfinite", "logical_not", "signbit"):
         _add(f"aten::{name}", Pointwise(), (*FLOATS, torch.int64), exhaustive=True)
-    _add("aten::softplus", Pointwise(rest=(((1.0, 20.0), {}), ((2.0, 5.0), {}))), FLOATS)
-    _add("aten::elu", Pointwise(rest=(((1.0, 1.0, 1.0), {}),)), FLOATS, "_")
-    _add("aten::leaky_relu", Pointwise(rest=(((0.01,), {}),)), FLOATS, "_")
-    _add("aten::hardtanh", Pointwise(rest=(((-1.0, 1.0), {}),)), FLOATS, "_")
-    _add("aten::clamp", Pointwise(rest=(((-1.0, 1.0), {}), ((None, 1.0), {}), ((0.5, None), {}))), FLOATS, "_")
+    for name in ("softshrink", "hardshrink"):
+        _add(f"aten::{name}", Pointwise(rest=(((0.5,), {}),)), FLOATS, "o")
+    _add("aten::softplus", Pointwise(rest=_SOFTPLUS), FLOATS, "o")
+    _add("aten::elu", Pointwise(rest=(((1.0, 1.0, 1.0), {}),)), FLOATS, "_o")
+    _add("aten::leaky_relu", Pointwise(rest=(((0.01,), {}),)), FLOATS, "_o")
+    _add("aten::hardtanh", Pointwise(rest=_RANGE), FLOATS, "_o")
+    _add("aten::clamp", Pointwise(rest=(*_RANGE, ((None, 1.0), {}), ((0.5, None), {}))), FLOATS, "_o")
+    for name in ("clamp_min", "clamp_max"):
+        _add(f"aten::{name}", Pointwise(rest=(((0.3,), {}),)), FLOATS, "_o")
 
 
 def _binary() -> None:
@@ -79,8 +88,12 @@ def _binary() -> None:
         _add(f"aten::{name}.Tensor", family, (*FLOATS, *INTEGERS), "_o")
     _add("aten::mul.Tensor", Pointwise(2), (*FLOATS, *INTEGERS), "_o")
     _add("aten::div.Tensor", Pointwise(2), FLOATS, "_o")
-    for name in ("atan2", "maximum", "minimum", "fmod.Tensor", "remainder.Tensor", "pow.Tensor_Tensor", "hypot", "copysign.Tensor"):
+    for name in ("maximum", "minimum", "fmax", "fmin"):
+        _add(f"aten::{name}", Pointwise(2), FLOATS, "o")
+    for name in ("atan2", "fmod.Tensor", "remainder.Tensor", "pow.Tensor_Tensor", "hypot", "copysign.Tensor", "rsub.Tensor"):
         _add(f"aten::{name}", Pointwise(2), FLOATS)
+    for name, count in (("clamp.Tensor", 3), ("clamp_min.Tensor", 2), ("clamp_max.Tensor", 2)):
+        _add(f"aten::{name}", Pointwise(count), FLOATS, "_")
     scalars = tuple(((s,), {}) for s in (0.5, 2.0, 3.0, -1.7))
     for name in ("add", "sub", "mul", "div", "eq", "lt", "gt", "ge", "le", "ne"):
         _add(f"aten::{name}.Scalar", Pointwise(1, scalars), FLOATS)
@@ -93,20 +106,28 @@ def _binary() -> None:
     weights = tuple(((w,), {}) for w in (0.1, 0.5, 0.9, 0.001))
     _add("aten::lerp.Scalar", Pointwise(2, weights), FLOATS, "_o")
     _add("aten::lerp.Tensor", Pointwise(3), FLOATS, "_")
-    for name in ("gelu", "sigmoid", "tanh", "silu"):
-        more = tuple(((), {"approximate": how}) for how in ("none", "tanh")) if name == "gelu" else (NONE,)
-        _add(f"aten::{name}_backward", Pointwise(2, more, broadcast=False), FLOATS)
+    for name, rest in (
+        ("gelu", _GELU), ("sigmoid", (NONE,)), ("tanh", (NONE,)), ("silu", (NONE,)), ("mish", (NONE,)), ("hardswish", (NONE,)),
+        ("softplus", _SOFTPLUS), ("hardtanh", _RANGE), ("softshrink", (((0.5,), {}),)), ("hardshrink", (((0.5,), {}),)),
+    ):  # fmt: skip
+        _add(f"aten::{name}_backward", Pointwise(2, rest, broadcast=False), FLOATS)
+    elu = lambda make, s: ((make(s), 1.0, 1.0, 1.0, False, make(s)), {})  # noqa: E731
+    _add("aten::elu_backward", Rows(elu, ROW_SHAPES), FLOATS)
     _add("aten::threshold_backward", Pointwise(2, (((0.0,), {}),), broadcast=False), FLOATS)
 
 
 def _reductions() -> None:
     _add("aten::sum", Reduction("none"), (*FLOATS, torch.int64))
-    _add("aten::mean", Reduction("none"), FLOATS)
+    for name in ("mean", "prod", "nansum"):
+        dims = "list" if name == "nansum" else "none"
+        _add(f"aten::{name}", Reduction(dims), FLOATS)
     _add("aten::sum.dim_IntList", Reduction("list"), (*FLOATS, torch.int64))
     _add("aten::mean.dim", Reduction("list"), FLOATS)
     _add("aten::prod.dim_int", Reduction("int"), FLOATS)
     _add("aten::var.correction", Reduction("list", (((), {"correction": 1}), ((), {"correction": 0})), keepdim=False), FLOATS)
     _add("aten::std.correction", Reduction("list", keepdim=False), FLOATS)
+    for name in ("var_mean", "std_mean"):
+        _add(f"aten::{name}.correction", Reduction("list", keepdim=False), FLOATS)
     _add("aten::logsumexp", Reduction("list"), FLOATS)
     for name in ("amax", "amin"):
         _add(f"aten::{name}", Reduction("list"), (*FLOATS, torch.int64))
@@ -249,9 +270,18 @@ def _random() -> None:
     _add("aten::randperm", Rows(lambda make, s: ((s[0],), {}), RANDOM, layouts=("contiguous",)), (torch.int64,))
 
 
+def _attention_backward(make: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """The forward's results come from this host: they are inputs here, whatever their last bit."""
+    (q, k, v, dropout, causal), _ = _attention(make, shape)
+    out, logsumexp = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, dropout, causal)
+    grad = make(tuple(out.transpose(1, 2).shape)).transpose(1, 2)
+    return (grad, q, k, v, out, logsumexp, dropout, causal), {}
+
+
 def _attention_specs() -> None:
     name = "aten::_scaled_dot_product_flash_attention_for_cpu"
     _add(name, Rows(_attention, ATTENTION, layouts=("contiguous",)), FLOATS)
+    _add(f"{name}_backward", Rows(_attention_backward, ATTENTION, layouts=("contiguous",)), FLOATS)
 
 
 for _declare in (_unary, _binary, _reductions, _normalization, _blas, _attention_specs, _losses, _indexing, _random):
