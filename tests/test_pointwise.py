@@ -94,8 +94,12 @@ def test_conversions_to_integers_match_the_reference(source, target):
 @pytest.mark.parametrize("case", CASES)
 def test_host_threads_and_isa_do_not_matter(case):
     op, count, rest, kwargs = CASES[case]
-    large, rows = operands(count, (70001,), 1, "mixed"), operands(count, (41, 333), 2, "mixed", "transposed")
-    assert_same_on_every_host(lambda: (run(op, *large, *rest, **kwargs), run(op, *rows, *rest, **kwargs)))
+    inputs_of = operands(count, (70001,), 1, "mixed"), operands(count, (41, 333), 2, "mixed", "transposed")
+
+    def results():  # which NaN comes out of two is not part of the contract
+        return [torch.nan_to_num(run(op, *tensors, *rest, **kwargs), NAN, float("inf"), -float("inf")) for tensors in inputs_of]
+
+    assert_same_on_every_host(results)
 
 
 FORMS = {

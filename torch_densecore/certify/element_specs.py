@@ -83,7 +83,6 @@ SELECTION: dict[str, Callable[[MAKE, tuple[int, ...]], Arguments]] = {
     "topk": lambda make, s: ((make(s, "special"), (s[1] + 1) // 2, 1, False), {}),
     "kthvalue": lambda make, s: ((make(s, "special"), (s[1] + 1) // 2), {}),
     "median.dim": lambda make, s: ((make(s, "special"), 1), {}),
-    "mode": lambda make, s: ((make(s, "special"), 1), {}),
     "max.dim": lambda make, s: ((make(s, "special"), 1), {}),
     "min.dim": lambda make, s: ((make(s, "special"), 0), {}),
     "argmax": lambda make, s: ((make(s, "special"), 0), {}),
