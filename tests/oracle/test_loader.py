@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from torch_densecore.oracle import Oracle
-from torch_densecore.oracle.errors import GuestError
+from torch_densecore.oracle.errors import GuestError, UnknownOperator
 from torch_densecore.oracle.heap import size_class
 
 
@@ -129,3 +129,25 @@ def test_other_versions(version: str) -> None:
     assert np.array_equal(other.call("aten::index.Tensor", x, [np.array([3, 1])]), x[[3, 1]])
     with pytest.raises(RuntimeError, match="cannot be multiplied"):
         other.call("aten::mm", np.ones((2, 3), np.float32), np.ones((2, 3), np.float32))
+
+
+def test_missing_import_is_named(oracle: Oracle) -> None:
+    with pytest.raises(GuestError, match="import _no_such_function is not implemented"):
+        oracle.machine.call(oracle.machine.trap("_no_such_function"))
+    assert oracle.call("aten::add.Tensor", 1.0, 2.0) == 3.0
+
+
+def test_unknown_operators_get_near_names(oracle: Oracle) -> None:
+    with pytest.raises(UnknownOperator, match=r"no operator aten::gelux in torch 2.13.0; did you mean aten::gelu"):
+        oracle.schema("aten::gelux")
+    with pytest.raises(UnknownOperator, match=r"did you mean .*aten::add\.Tensor"):
+        oracle.call("aten::add", 1, 2)
+
+
+def test_address_space_limit_is_explained() -> None:
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_AS, (16 << 30, 16 << 30))\n"
+        "from torch_densecore.oracle.memory import AddressSpace; AddressSpace()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    assert "MemoryError: the oracle cannot map 40.0 GiB" in done.stderr and "ulimit -v" in done.stderr

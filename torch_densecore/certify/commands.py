@@ -58,6 +58,13 @@ def _matching(pattern: str) -> list[str]:
     return found or [specs.spec(pattern).op]  # raises with near names
 
 
+def has_device() -> bool:
+    """Whether the device is registered with torch."""
+    import torch
+
+    return torch._C._get_privateuse1_backend_name() == DEVICE
+
+
 def main(options: argparse.Namespace) -> int:
     """Run the sweeps; exit code 1 when an element differs, 2 when the arguments are wrong."""
     try:
@@ -73,6 +80,9 @@ def main(options: argparse.Namespace) -> int:
         for plan in plans:
             print(f"{plan.op} {plan.dtype} {plan.mode}: {len(plan.cases())} cases")
         return 0
+    if options.device == DEVICE and not has_device():
+        print("densecore certify: device densecore is not available (the extension is not built)", file=sys.stderr)
+        return 2
     pool = sweep.worker_pool(options.jobs)
     try:
         failed = [plan for plan in plans if not _certify(plan, profile, pool, options.out)]

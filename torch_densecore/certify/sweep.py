@@ -76,6 +76,10 @@ class Tally:
 def run_task(plan: Plan, start: int, stop: int, profile: profiles.Profile) -> Tally:
     """Compare the cases of one range; runs in a worker process or in this one."""
     profiles.set_current(profile)
+    if plan.device == DEVICE:
+        from .. import strictness
+
+        strictness.set_uncertified("error")  # a certificate is about the device's own kernels, not about this host's
     calls = [case() for case in plan.cases()[start:stop]]
     report = compare(plan.op, calls, run=plan.device, profile=profile)
     threads = sorted({call.threads or profile.threads for call in calls})
