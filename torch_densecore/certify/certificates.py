@@ -71,13 +71,13 @@ def load_all(folder: Path = FOLDER) -> Iterator[Certificate]:
 
 
 def summary(op: str, folder: Path = FOLDER) -> str:
-    """One line for `densecore coverage`; empty when there is no certificate."""
+    """Dtypes, modes and elements compared, for `densecore coverage`; empty when there is no certificate."""
     best: dict[str, Certificate] = {}
     for certificate in load(op, folder):
         known = best.get(certificate.dtype)
         if known is None or certificate.elements > known.elements:
             best[certificate.dtype] = certificate
-    return "; ".join(best[dtype].text() for dtype in sorted(best))
+    return "; ".join(f"{dtype} {best[dtype].mode} {best[dtype].elements:,}" for dtype in sorted(best))
 
 
 def store(new: Certificate, folder: Path = FOLDER) -> None:
