@@ -60,8 +60,9 @@ def digest(tensor: torch.Tensor) -> str:
     return hashlib.sha256(one_nan(tensor).numpy().tobytes()).hexdigest()[:16]
 
 
-def golden_args(count: int) -> list[torch.Tensor]:
-    return operands(count, (4099,), 11, "mixed")
+def golden_args(count: int) -> list[list[torch.Tensor]]:
+    """Contiguous operands, and strided ones, which all of ATen's scalar loops see."""
+    return [operands(count, (4099,), 11, "mixed"), operands(count, (2053,), 12, "mixed", "strided")]
 
 
 Case = tuple[str, int, tuple[Any, ...], dict[str, Any]]  # op, number of tensors, other arguments, keyword arguments
@@ -69,7 +70,11 @@ Case = tuple[str, int, tuple[Any, ...], dict[str, Any]]  # op, number of tensors
 
 def golden_of(run: Callable[..., torch.Tensor], cases: dict[str, Case]) -> dict[str, str]:
     """Digest by case of `run(op, *args, **kwargs)`."""
-    return {name: digest(run(op, *golden_args(count), *rest, **kwargs)) for name, (op, count, rest, kwargs) in cases.items()}
+    results = {
+        name: [one_nan(run(op, *args, *rest, **kwargs)) for args in golden_args(count)]
+        for name, (op, count, rest, kwargs) in cases.items()
+    }
+    return {name: digest(torch.cat(parts)) for name, parts in results.items()}
 
 
 def read_golden() -> dict[str, str]:

@@ -9,6 +9,7 @@ from elementwise import assert_matches_the_reference, golden_of, one_nan, quick_
 from hosts import assert_same_on_every_host
 
 from torch_densecore.certify import inputs
+from torch_densecore.certify.comparison import transfer
 
 NAMES = (
     "acos acosh asin asinh atan atanh cos cosh erf erfc exp exp2 expm1 log log10 log1p log2 logit sigmoid sin sinc sinh sqrt tan "
@@ -26,8 +27,7 @@ CASES = {
 
 def run(op: str, *args, **kwargs) -> torch.Tensor:
     name, _, overload = op.removeprefix("aten::").partition(".")
-    device = [a.to("densecore") if isinstance(a, torch.Tensor) else a for a in args]
-    return getattr(getattr(torch.ops.aten, name), overload or "default")(*device, **kwargs).cpu()
+    return getattr(getattr(torch.ops.aten, name), overload or "default")(*transfer(args, "densecore"), **kwargs).cpu()
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -1,6 +1,6 @@
 """Activations and their derivatives that call exp, erf, tanh or log, or fuse a multiply-add in loop tails."""
 
-from torch_densecore.registry import kernel
+from torch_densecore.registry import FLOAT32, exact, kernel
 
 SOURCE = "ATen/native/cpu/Activation.cpp; csrc/numerics/pointwise/activation.cpp"
 
@@ -34,4 +34,13 @@ kernel(
     "log_sigmoid_forward",
     reason="SLEEF exp and log1p for every element",
     source=SOURCE,
+)
+exact(
+    "leaky_relu leaky_relu_ leaky_relu.out leaky_relu_backward leaky_relu_backward.grad_input hardsigmoid hardsigmoid_ "
+    "hardsigmoid.out hardsigmoid_backward hardsigmoid_backward.grad_input hardswish hardswish_ hardswish.out hardshrink "
+    "hardshrink.out _prelu_kernel sigmoid_backward sigmoid_backward.grad_input log_sigmoid_backward "
+    "log_sigmoid_backward.grad_input",
+    FLOAT32,
+    reason="sums, products, quotients and comparisons, none of which a compiler can fuse into another rounding",
+    source="ATen/native/cpu/Activation.cpp, BinaryOpsKernel.cpp",
 )

@@ -1,6 +1,6 @@
 """Functions of one operand, and pow. Integer and bool inputs become float32."""
 
-from torch_densecore.registry import FLOAT32, INTEGRAL, kernel
+from torch_densecore.registry import FLOAT32, INTEGRAL, exact, kernel
 
 INPUTS = FLOAT32 | INTEGRAL
 
@@ -40,4 +40,10 @@ kernel(
     FLOAT32,
     reason="SLEEF powf in pairs of whole vectors, the libm model elsewhere; products and roots for 0.5, 2, 3, -0.5, -1, -2",
     source="ATen/native/cpu/PowKernel.cpp; csrc/numerics/pointwise/pow.cpp",
+)
+exact(
+    _forms("rsqrt reciprocal"),
+    INPUTS,
+    reason="an IEEE square root and quotient",
+    source="ATen/native/cpu/UnaryOpsKernel.cpp",
 )
