@@ -201,11 +201,9 @@ void multiply(const Product& product, bool parallel) {
 }
 
 // ---- few rows: a generated token, a single sample ------------------------------------------------------------------------------
-// Packing would cost more than the product, so the vector side is read where it lies: kThinVectors chains of lanes side by side, four
-// k at a time.
+// Packing would cost more than the product, so the vector side is read where it lies.
 
 constexpr int64_t kThinRows = 3;
-constexpr int kThinVectors = 4;
 
 // out[i] holds element k + i of kWidth rows from `row` on.
 DENSECORE_INLINE void load_four(const Side& side, int64_t row, int64_t k, Vector out[4]) {
@@ -213,52 +211,61 @@ DENSECORE_INLINE void load_four(const Side& side, int64_t row, int64_t k, Vector
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) out[i] = load<Vector>(side.at(row, k + i));
 }
+DENSECORE_INLINE Vector load_one(const Side& side, int64_t row, int64_t k) {
+  Vector out;
+  for (int lane = 0; lane < kWidth; ++lane) out[lane] = *side.at(row + lane, k);
+  return out;
+}
 
-// tile[g][r]: the chains of rows first[g] .. first[g] + kWidth - 1 with row r of the other side.
-template <int R>
-void thin_sums(const Product& product, const int64_t* first, float tile[kThinVectors][kTileRows * kPanel]) {
-  Vector sum[kThinVectors][R] = {};
+// G groups of kWidth rows from `v` on with R rows of the other side. A group that would pass the edge ends there and repeats rows of the
+// one before.
+template <int G, int R>
+void thin_tile(const Product& product, int64_t v) {
+  int64_t first[G];
+  for (int g = 0; g < G; ++g) first[g] = smaller(v + g * kWidth, product.v_size - kWidth);
+  const Side v_side = product.v_side, w_side = product.w_side;
+  Vector sum[G][R] = {};
   int64_t k = 0;
   for (; k + 4 <= product.depth; k += 4) {
 #pragma GCC unroll 4
-    for (int g = 0; g < kThinVectors; ++g) {
+    for (int g = 0; g < G; ++g) {
       Vector column[4];
-      load_four(product.v_side, first[g], k, column);
+      load_four(v_side, first[g], k, column);
 #pragma GCC unroll 4
       for (int i = 0; i < 4; ++i) {
 #pragma GCC unroll 4
-        for (int r = 0; r < R; ++r) sum[g][r] = fma(column[i], splat<Vector>(*product.w_side.at(r, k + i)), sum[g][r]);
+        for (int r = 0; r < R; ++r) sum[g][r] = fma(column[i], splat<Vector>(*w_side.at(r, k + i)), sum[g][r]);
       }
     }
   }
   for (; k < product.depth; ++k) {
-    for (int g = 0; g < kThinVectors; ++g) {
-      Vector column;
-      for (int lane = 0; lane < kWidth; ++lane) column[lane] = *product.v_side.at(first[g] + lane, k);
-      for (int r = 0; r < R; ++r) sum[g][r] = fma(column, splat<Vector>(*product.w_side.at(r, k)), sum[g][r]);
+    for (int g = 0; g < G; ++g) {
+      const Vector column = load_one(v_side, first[g], k);
+      for (int r = 0; r < R; ++r) sum[g][r] = fma(column, splat<Vector>(*w_side.at(r, k)), sum[g][r]);
     }
   }
-  for (int g = 0; g < kThinVectors; ++g) {
-    for (int r = 0; r < R; ++r) store(tile[g] + r * kPanel, sum[g][r]);
+  for (int g = 0; g < G; ++g) {
+    const int64_t row = v + g * kWidth, repeated = row - first[g];
+    if (row >= product.v_size) break;
+    alignas(64) float tile[kTileRows * kPanel];
+    for (int r = 0; r < R; ++r) store(tile + r * kPanel, sum[g][r]);
+    write_tile(product.out, tile + repeated, row, 0, kWidth - repeated, R);
   }
+}
+
+template <int G>
+void multiply_thin(const Product& product, bool parallel) {
+  constexpr int64_t step = G * kWidth;
+  constexpr void (*tiles[])(const Product&, int64_t) = {&thin_tile<G, 1>, &thin_tile<G, 2>, &thin_tile<G, 3>};
+  run(parallel, ceil_div(product.v_size, step), [&](int64_t task) { tiles[product.w_size - 1](product, task * step); });
 }
 
 bool is_thin(const Product& product) { return product.w_size <= kThinRows && product.v_size >= kWidth; }
 
+// One group keeps the shuffles that turn rows busy; columns need several chains side by side to hide an fma's latency.
 void multiply_thin(const Product& product, bool parallel) {
-  constexpr int64_t step = kThinVectors * kWidth;
-  run(parallel, ceil_div(product.v_size, step), [&](int64_t task) {
-    int64_t first[kThinVectors];  // the last group of lanes ends at the edge and repeats rows of the one before
-    for (int g = 0; g < kThinVectors; ++g) first[g] = smaller(task * step + g * kWidth, product.v_size - kWidth);
-    alignas(64) float tile[kThinVectors][kTileRows * kPanel];
-    if (product.w_size == 1) thin_sums<1>(product, first, tile);
-    else if (product.w_size == 2) thin_sums<2>(product, first, tile);
-    else thin_sums<3>(product, first, tile);
-    for (int g = 0; g < kThinVectors; ++g) {
-      const int64_t v = task * step + g * kWidth, repeated = v - first[g];
-      if (v < product.v_size) write_tile(product.out, tile[g] + repeated, v, 0, kWidth - repeated, product.w_size);
-    }
-  });
+  if (product.v_side.along_k) multiply_thin<1>(product, parallel);
+  else multiply_thin<4>(product, parallel);
 }
 
 // What it costs to spread `v` over lanes and broadcast `w`: register tiles times cycles per step of k, plus for a transposed output
