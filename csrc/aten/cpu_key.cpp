@@ -13,8 +13,9 @@
 namespace densecore {
 namespace {
 
+// Kept after the last user has left: a kernel on another thread may still be on its way to `original`.
 struct Emulated {
-  int depth;
+  int depth;                         // users at this moment
   c10::SafeKernelFunction original;  // host::call from our kernel goes there
   std::optional<c10::RegistrationHandleRAII> registration;
 };
@@ -60,15 +61,14 @@ void emulate_on_cpu(const std::vector<std::string>& names) {
   for (const auto& name : names) emulation_of(name);
   const std::lock_guard lock(state().mutex);
   for (const auto& name : names) {
-    auto& entry = state().emulated[name];
-    if (entry) {
-      ++entry->depth;
-      continue;
-    }
-    const auto& kernel = emulation_of(name);
     const auto op = find_op(name);
-    entry = std::make_unique<Emulated>(Emulated{1, op.getComputedKernelForDispatchKey(c10::DispatchKey::CPU), std::nullopt});
+    auto& entry = state().emulated[name];
+    if (!entry) {
+      entry = std::make_unique<Emulated>(Emulated{0, op.getComputedKernelForDispatchKey(c10::DispatchKey::CPU), std::nullopt});
+    }
+    if (entry->depth++ > 0) continue;
     host::kernel_of(op).set_original(&entry->original);
+    const auto& kernel = emulation_of(name);
     entry->registration.emplace(put(name, kernel.make(), kernel.signature));
   }
 }
@@ -77,20 +77,19 @@ void restore_cpu_kernels(const std::vector<std::string>& names) {
   const std::lock_guard lock(state().mutex);
   for (const auto& name : names) {
     const auto found = state().emulated.find(name);
-    TORCH_CHECK_VALUE(found != state().emulated.end(), "densecore: ", name, " is not emulated on the CPU");
+    TORCH_CHECK_VALUE(found != state().emulated.end() && found->second->depth > 0, "densecore: ", name, " is not emulated on the CPU");
     if (--found->second->depth > 0) continue;
     found->second->registration.reset();
     host::kernel_of(find_op(name)).set_original(nullptr);
-    // A kernel on another thread may still be in the middle of a host call: what it reads is not freed.
-    found->second.release();
-    state().emulated.erase(found);
   }
 }
 
 std::vector<std::string> emulated_ops() {
   const std::lock_guard lock(state().mutex);
   std::vector<std::string> names;
-  for (const auto& [name, entry] : state().emulated) names.push_back(name);
+  for (const auto& [name, entry] : state().emulated) {
+    if (entry->depth > 0) names.push_back(name);
+  }
   return names;
 }
 
