@@ -34,7 +34,7 @@ def differences(ours: Any, theirs: Any) -> int:
     if len(left) != len(right):
         return 1
     total = 0
-    for a, b in zip(left, right):
+    for a, b in zip(left, right, strict=True):
         if isinstance(a, torch.Tensor) != isinstance(b, torch.Tensor):
             total += 1
         elif isinstance(a, torch.Tensor):

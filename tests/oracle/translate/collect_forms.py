@@ -1,4 +1,4 @@
-"""Collect the instruction forms of the reference wheel: `python tests/oracle/translate/collect_forms.py > .../forms.txt`.
+"""Collect the instruction forms of the reference wheel: `python collect_forms.py > forms.txt`.
 
 A form is a row of the decoding table with the values of all fields but registers and immediates.  For each form a few
 of the words that occur are kept, with the registers renamed to the ones that the fuzzer sets.
@@ -52,7 +52,7 @@ def main() -> None:
         (section,) = image.find_sections("__text")
         data = np.frombuffer(image.data, np.uint32, section.size // 4, section.offset)
         words, counts = np.unique(data, return_counts=True)
-        for word, count in zip(words.tolist(), counts.tolist()):
+        for word, count in zip(words.tolist(), counts.tolist(), strict=True):
             row = TABLE.find(word)
             if row is None:
                 unknown[word] += count

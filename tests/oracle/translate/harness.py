@@ -55,8 +55,9 @@ def program(word: int, branch: bool) -> list[int]:
     load += [_ldr_q(n, V_BASE + 16 * i) for i, n in enumerate(V_SLOTS)]
     store = [_str_x(n, 8 * i) for i, n in enumerate(X_SLOTS)]
     store += [0x910003E9, _str_x(9, 40)]  # mov x9, sp
-    for position, code in ((31, 4), (30, 0), (29, 2), (28, 6)):  # n, z, c, v: cset w11; gather into x10
-        store += [0x1A9F07E0 | (code ^ 1) << 12 | 11, 0xD3400000 | (64 - position) << 16 | (63 - position) << 10 | 11 << 5 | 11]  # fmt: skip
+    for position, code in ((31, 4), (30, 0), (29, 2), (28, 6)):  # n, z, c, v: cset w11; lsl; gather into x10
+        shift = (64 - position) << 16 | (63 - position) << 10
+        store += [0x1A9F07E0 | (code ^ 1) << 12 | 11, 0xD3400000 | shift | 11 << 5 | 11]
         store += [0xAA0B014A if position != 31 else 0xAA0B03EA]  # orr x10, x10, x11 (mov for the first)
     store += [_str_x(10, 48)] + [_str_q(n, V_BASE + 16 * i) for i, n in enumerate(V_SLOTS)]
     body = [word, 0x91000484] if branch else [word]  # add x4, x4, #1 is skipped by a taken branch
@@ -157,7 +158,9 @@ def special64() -> np.ndarray:
     edges = np.array([5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, 3.4028235677973366e38, 1.4e-45, 7e-46,
                       9007199254740993.0, 9223372036854775808.0, 18446744073709551616.0, 4503599627370496.5, 65519.99,
                       65520.0, 2.98e-8, 0.5, 1.5, 2.5, -0.5, -1.5])  # fmt: skip
-    integers = np.array([0, 1, 2**63, 2**63 - 1, 2**64 - 1, 2**31, 2**32 - 1, 2**32, 0x7FF4 << 48, 0x7FF8 << 48], np.uint64)
+    integers = np.array(
+        [0, 1, 2**63, 2**63 - 1, 2**64 - 1, 2**31, 2**32 - 1, 2**32, 0x7FF4 << 48, 0x7FF8 << 48], np.uint64
+    )
     return np.concatenate([doubles.view(np.uint64), edges.view(np.uint64), integers])
 
 

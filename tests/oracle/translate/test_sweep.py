@@ -30,7 +30,7 @@ def _negate(x: np.ndarray) -> np.ndarray:
 def test_shards_cover_everything(count: int) -> None:
     ranges = [shard_range(index, count) for index in range(count)]
     assert ranges[0][0] == 0 and ranges[-1][1] == WORDS
-    assert all(a[1] == b[0] for a, b in zip(ranges, ranges[1:]))
+    assert all(a[1] == b[0] for a, b in zip(ranges, ranges[1:], strict=False))
 
 
 def test_shard_out_of_range() -> None:

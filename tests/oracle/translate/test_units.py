@@ -14,6 +14,7 @@ from torch_densecore.oracle.translate import unit
 from torch_densecore.oracle.translate.arena import arena
 from torch_densecore.oracle.translate.bits import Table, float_immediate, logical_immediate, parse, sign_extend
 from torch_densecore.oracle.translate.cache import UnitCache
+from torch_densecore.oracle.translate.functions import decode_uleb
 from torch_densecore.oracle.translate.link import Blob, LinkError, compile_text, target_machine
 from torch_densecore.oracle.translate.registers import Node, solve
 
@@ -126,6 +127,11 @@ def test_register_changed_on_one_path_is_loaded_at_the_start() -> None:
     solve([head, left, join])
     assert join.dirty == 1
     assert head.needed == 1 and left.needed == 0
+
+
+def test_function_starts_are_differences() -> None:
+    assert decode_uleb(bytes([0x05, 0x80, 0x01, 0xE5, 0x8E, 0x26])).tolist() == [5, 128, 624485]
+    assert decode_uleb(b"").tolist() == []
 
 
 def test_external_symbols_are_refused() -> None:

@@ -115,8 +115,9 @@ def _handler(cell: int, recover: int, region: Arena) -> str:
         "  %rsp = load i64, ptr %slotp", f"  %rspp = getelementptr i8, ptr %uc, i64 {_RSP}", "  store i64 %rsp, ptr %rspp",
         f"  %rdip = getelementptr i8, ptr %uc, i64 {_RDI}", "  store i64 %ctx, ptr %rdip",
         f"  store i64 {recover}, ptr %ripp", "  ret void",
-        # the fault repeats under the previous action, which the first pointer after the code of this handler describes
-        "other:", f"  %action = inttoptr i64 {_previous()} to ptr", f"  %sigaction = inttoptr i64 {host_function('sigaction')} to ptr",
+        "other:",  # the fault repeats under the previous action
+        f"  %action = inttoptr i64 {_previous()} to ptr",
+        f"  %sigaction = inttoptr i64 {host_function('sigaction')} to ptr",
         "  %status = call i32 %sigaction(i32 %signal, ptr %action, ptr null)", "  ret void", "}", "",
     ]  # fmt: skip
     return "\n".join(lines)

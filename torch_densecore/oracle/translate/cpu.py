@@ -25,6 +25,7 @@ from . import runtime, unit
 from .arena import arena, entry, reserve
 from .bits import sign_extend
 from .cache import UnitCache, translator_version
+from .functions import function_starts
 from .link import Blob, LinkError, compile_text, features
 
 if TYPE_CHECKING:
@@ -109,8 +110,12 @@ class TranslatedCpu:
         self._start = _START(start)
         handler, data = self._trap_handler(start)
         delta = self.machine.memory.host_base - layout.LOW
-        for offset, value in ((ctx.TABLE, self._table), (ctx.BODY, body), (ctx.COUNTERS, self._counters), (ctx.PROMOTE, promote), (ctx.DELTA, delta), (ctx.RESOLVE, resolve), (ctx.STEP, step),
-                              (ctx.HOOK, hook), (ctx.HANDLER, handler), (ctx.HANDLER_DATA, data)):  # fmt: skip
+        fields = {
+            ctx.TABLE: self._table, ctx.BODY: body, ctx.COUNTERS: self._counters, ctx.PROMOTE: promote,
+            ctx.DELTA: delta, ctx.RESOLVE: resolve, ctx.STEP: step, ctx.HOOK: hook,
+            ctx.HANDLER: handler, ctx.HANDLER_DATA: data,
+        }  # fmt: skip
+        for offset, value in fields.items():
             self._set64(offset, value or 0)
 
     def _trap_handler(self, start: int) -> tuple[int, int]:
@@ -221,8 +226,11 @@ class TranslatedCpu:
         """One instruction in the emulator, with the registers copied there and back."""
         self.statistics.steps[pc] += 1
         word = self.machine.memory.r32(pc)
-        if word & ~0x1F == _WRITE_FPCR and ctypes.c_uint64.from_address(self.context + 8 * (word & 0x1F)).value & _FPCR_MODES:
-            raise NotImplementedError(f"{self.machine.describe(pc)} changes the rounding or flushes subnormals: use translate=False")
+        if word & ~0x1F == _WRITE_FPCR and self._x(word & 0x1F) & _FPCR_MODES:
+            where = self.machine.describe(pc)
+            raise NotImplementedError(
+                f"{where} changes the rounding or flushes subnormals: use Oracle(translate=False)"
+            )
         emulator = self.emulator
         for register in (*_SYNCED, *_VECTORS):
             emulator.reg_write(register, self.reg_read(register))
@@ -299,7 +307,9 @@ class TranslatedCpu:
 
     @property
     def _stubs(self) -> list[tuple[int, int]]:
-        sections = ((image.base, section) for image in self.machine.images for section in image.find_sections("__stubs"))
+        sections = (
+            (image.base, section) for image in self.machine.images for section in image.find_sections("__stubs")
+        )
         return [(base + section.addr, base + section.addr + section.size) for base, section in sections]
 
     def _extent(self, pc: int) -> tuple[int, int]:
@@ -310,21 +320,15 @@ class TranslatedCpu:
             if image.base <= pc < image.base + image.vmsize:
                 break
         else:
-            raise layout.GuestFault(f"call of {pc:#x}, which is not code (from {self.machine.describe(self.machine.x(30))})")
+            caller = self.machine.describe(self.machine.x(30))
+            raise layout.GuestFault(f"call of {pc:#x}, which is not code (from {caller})")
         if not self._starts:
-            self._starts = self._function_starts()
+            self._starts = sorted(start for image in self.machine.images for start in function_starts(image))
         index = bisect.bisect_right(self._starts, pc)
         return self._starts[index - 1], self._starts[index]
 
-    def _function_starts(self) -> list[int]:
-        starts: set[int] = set()
-        for image in self.machine.images:
-            if not image.symbols:
-                image.read_symbols()
-            starts.update(image.symbols.values())
-            for section in image.sections:
-                starts.update((image.base + section.addr, image.base + section.addr + section.size))
-        return sorted(starts)
+    def _x(self, number: int) -> int:
+        return ctypes.c_uint64.from_address(self.context + ctx.X + 8 * number).value if number != 31 else 0
 
     def _set64(self, offset: int, value: int) -> None:
         ctypes.c_uint64.from_address(self.context + offset).value = value

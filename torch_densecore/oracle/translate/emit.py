@@ -274,7 +274,7 @@ class Emitter:
     def set_flags(self, n: Value, z: Value, c: Value, v: Value) -> None:
         """Assign all four flags."""
         self.compare = None
-        for name, flag in zip("nzcv", (n, z, c, v)):
+        for name, flag in zip("nzcv", (n, z, c, v), strict=True):
             self.store_reg(f"f{name}", flag)
 
     def set_nzcv(self, bits: int) -> None:

@@ -32,7 +32,11 @@ def target_machine(level: int, cpu: str = "", cpu_features: str = "") -> llvm.Ta
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_triple("x86_64-unknown-linux-gnu")
     return target.create_target_machine(
-        cpu=cpu or llvm.get_host_cpu_name(), features=cpu_features or features(), opt=level, reloc="pic", codemodel="small"
+        cpu=cpu or llvm.get_host_cpu_name(),
+        features=cpu_features or features(),
+        opt=level,
+        reloc="pic",
+        codemodel="small",
     )
 
 

@@ -87,10 +87,17 @@ def register_access(write: bool) -> str:
     """i32 (ctx*, i32 offset, ptr value): the register interface of the emulator; registers are context offsets."""
     name = "write" if write else "read"
     source, target = ("%value", "%field") if write else ("%field", "%value")
-    body = []
+    lines = [
+        f"define i32 @{name}({_CTX}, i32 %offset, ptr %value) nounwind {{",
+        "  %field = getelementptr i8, ptr %ctx, i32 %offset",
+        f"  %small = icmp ult i32 %offset, {ctx.V}",
+        "  br i1 %small, label %word, label %vector",
+    ]
     for label, ty in (("word", "i64"), ("vector", "i128")):
-        body += [f"{label}:", f"  %{label}v = load {ty}, ptr {source}, align 1", f"  store {ty} %{label}v, ptr {target}, align 1", "  ret i32 0"]  # fmt: skip
-    return "\n".join([
-        f"define i32 @{name}({_CTX}, i32 %offset, ptr %value) nounwind {{", "  %field = getelementptr i8, ptr %ctx, i32 %offset",
-        f"  %small = icmp ult i32 %offset, {ctx.V}", "  br i1 %small, label %word, label %vector", *body, "}", "",
-    ])  # fmt: skip
+        lines += [
+            f"{label}:",
+            f"  %{label}v = load {ty}, ptr {source}, align 1",
+            f"  store {ty} %{label}v, ptr {target}, align 1",
+            "  ret i32 0",
+        ]
+    return "\n".join([*lines, "}", ""])

@@ -117,7 +117,12 @@ class Translator:
     def _inline(self, e: Emitter, unit: Unit, pc: int) -> bool:
         """Emit the body of a leaf function in place of a call inside a loop, if it is small enough."""
         target = _call_target(self.code.fetch(pc), pc)
-        if not self.optimise or target is None or e.scope.back is not None or not any(a <= pc < b for a, b in self._loops):
+        if (
+            not self.optimise
+            or target is None
+            or e.scope.back is not None
+            or not any(a <= pc < b for a, b in self._loops)
+        ):
             return False
         body = leaf(target, self.code)
         size = sum(end - start for start, end in body.items()) // 4

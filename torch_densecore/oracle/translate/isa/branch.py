@@ -108,7 +108,7 @@ def write_flags(e: Emitter, f: SimpleNamespace) -> None:
 def read_flags(e: Emitter, f: SimpleNamespace) -> None:
     """MRS NZCV."""
     word = e.const("i64", 0)
-    for name, position in zip("nzcv", (31, 30, 29, 28)):
+    for name, position in zip("nzcv", (31, 30, 29, 28), strict=True):
         bit = e.op("shl", e.cast("zext", e.flag(name), "i64"), e.const("i64", position))
         word = e.op("or", word, bit)
     e.set_x(f.rt, word)

@@ -189,7 +189,7 @@ def conditional_compare(e: Emitter, f: SimpleNamespace) -> None:
 def choose_flags(e: Emitter, holds: Value, otherwise: int) -> None:
     """Keep the flags just set where a condition held, else take constants."""
     chosen = []
-    for name, shift in zip("nzcv", (3, 2, 1, 0)):
+    for name, shift in zip("nzcv", (3, 2, 1, 0), strict=True):
         constant = Value("i1", "true" if otherwise >> shift & 1 else "false")
         chosen.append(e.select(holds, e.flag(name), constant))
     e.set_flags(*chosen)

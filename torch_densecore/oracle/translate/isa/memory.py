@@ -83,7 +83,7 @@ def load_store_pair(e: Emitter, f: SimpleNamespace) -> None:
     ty = "<2 x i64>" if size == 16 else f"i{8 * size}"
     if f.load:
         values = e.load(first, ty), e.load(second, ty)
-        for number, value in zip((f.rt, f.rt2), values):
+        for number, value in zip((f.rt, f.rt2), values, strict=True):
             _set(e, f, number, value)
     else:
         values = _get(e, f, f.rt, ty), _get(e, f, f.rt2, ty)
