@@ -173,6 +173,7 @@ def demo(steps: int, live: set[int], with_host: bool) -> int:
     with torch_densecore.emulate_cpu("random"):  # nanoGPT draws its initial weights on the CPU
         ours = Run("densecore", data)
     host = Run("cpu", data) if with_host else None
+    torch_densecore.accept_cpu_draws()  # the host run draws its own weights; none of them reaches the device
     about = certificate["about"]
     print(f"reference {about['profile']}, {about['threads']} threads, wheel sha256 {about['wheel_sha256'][:16]}...")
     print(f"modelled there: {', '.join(about['modelled']) or 'nothing'}")
