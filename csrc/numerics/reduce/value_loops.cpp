@@ -13,19 +13,27 @@ using Wide = F32<kWidth>;
 constexpr int64_t kContiguous = sizeof(float);
 
 // `vector` is what the vector loop does to two values, `scalar` what the loop over single elements does.
+// `plain` is a cheaper `vector` that may differ where the result is NaN or a zero; without NaN and zeros both are the same.
 struct Product {
+  static constexpr bool kHasPlain = false;
   template <class V>
   DENSECORE_INLINE static V vector(V a, V b) { return a * b; }
   template <class V>
   DENSECORE_INLINE static V scalar(V a, V b) { return a * b; }
 };
 struct Maximum {
+  static constexpr bool kHasPlain = true;
+  template <class V>
+  DENSECORE_INLINE static V plain(V a, V b) { return select(a > b, a, b); }
   template <class V>
   DENSECORE_INLINE static V vector(V a, V b) { return max_arm(a, b); }
   template <class V>
   DENSECORE_INLINE static V scalar(V a, V b) { return select(is_nan(a) | is_nan(b), a + b, select(a < b, b, a)); }
 };
 struct Minimum {
+  static constexpr bool kHasPlain = true;
+  template <class V>
+  DENSECORE_INLINE static V plain(V a, V b) { return select(a < b, a, b); }
   template <class V>
   DENSECORE_INLINE static V vector(V a, V b) { return min_arm(a, b); }
   template <class V>
@@ -37,14 +45,30 @@ DENSECORE_INLINE float scalar_of(float a, float b) {
   return Op::scalar(Group{a}, Group{b})[0];
 }
 
+// Lane by lane over n elements, n a positive multiple of V's lanes. The sum of all elements is NaN if one of them is (or if they
+// overflow, which costs the second pass and no more).
+template <class Op, class V>
+DENSECORE_INLINE V reduce_lanes(const float* x, int64_t n) {
+  V acc = load<V>(x);
+  if constexpr (Op::kHasPlain) {
+    V best = acc, sum = acc;
+    for (int64_t i = lane_count<V>; i < n; i += lane_count<V>) {
+      const V v = load<V>(x + i);
+      best = Op::plain(best, v);
+      sum = sum + v;
+    }
+    if (!any(is_nan(sum) | (best == 0.0f))) return best;
+  }
+  for (int64_t i = lane_count<V>; i < n; i += lane_count<V>) acc = Op::vector(acc, load<V>(x + i));
+  return acc;
+}
+
 template <class Op>
 DENSECORE_INLINE float reduce_contiguous(const float* row, int64_t n, float out) {
   const int64_t in_blocks = n / kBlock * kBlock;
   if (in_blocks > 0) {
-    Block acc = load<Block>(row);
-    for (int64_t i = kBlock; i < in_blocks; i += kBlock) acc = Op::vector(acc, load<Block>(row + i));
     float lanes[kBlock];
-    store(lanes, acc);
+    store(lanes, reduce_lanes<Op, Block>(row, in_blocks));
     const auto group = [&](int k) { return load<Group>(lanes + 4 * k); };
     const Group joined = Op::vector(Op::vector(group(0), group(1)), Op::vector(group(2), group(3)));
     float value = joined[0];
@@ -105,12 +129,13 @@ DENSECORE_INLINE void reduce_loop(char* const* data, const int64_t* strides, int
 template <class Op>
 DENSECORE_INLINE float reduce_range(const float* x, int64_t n) {
   const auto one = [](float a, float b) { return Op::vector(Group{a}, Group{b})[0]; };
-  Wide acc = splat<Wide>(x[0]);
-  int64_t i = 0;
-  for (; i + kWidth <= n; i += kWidth) acc = Op::vector(acc, load<Wide>(x + i));
-  float value = acc[0];
-  for (int k = 1; k < kWidth; ++k) value = one(value, acc[k]);
-  for (; i < n; ++i) value = one(value, x[i]);
+  const int64_t in_vectors = n / kWidth * kWidth;
+  float value = x[0];
+  if (in_vectors > 0) {
+    const Wide acc = reduce_lanes<Op, Wide>(x, in_vectors);
+    for (int k = 0; k < kWidth; ++k) value = one(value, acc[k]);
+  }
+  for (int64_t i = in_vectors; i < n; ++i) value = one(value, x[i]);
   return value;
 }
 
