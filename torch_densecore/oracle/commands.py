@@ -57,8 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     survey = commands.add_parser(
         "survey", parents=[common], help="compare this host with the reference", description=run_survey.__doc__
     )
-    survey.add_argument("program", nargs="?", choices=("gpt", "op_db"), default="gpt", help="what to run")
-    survey.add_argument("--only", default="", help="op_db entries whose name contains this")
+    survey.add_argument("--op-db", action="store_true", help="run torch's operator database rather than a small GPT")
+    survey.add_argument("--only", default="", help="entries of the database whose name contains this")
     survey.add_argument("--json", type=Path, help="also write the records to this file")
     survey.add_argument("--all", action="store_true", help="list the operators with equal bits too")
 
@@ -137,9 +137,10 @@ def run_survey(options: argparse.Namespace) -> int:
     from . import survey
 
     oracle = _oracle(options)
-    records = survey.survey(oracle, options.program, options.only)
+    program = "op_db" if options.op_db else "gpt"
+    records = survey.survey(oracle, program, options.only)
     counts = survey.summary(records)
-    table = Table(title=f"{options.program}: this host's torch against {oracle.profile.name}, {oracle.num_threads} threads")
+    table = Table(title=f"{program}: this host's torch against {oracle.profile.name}, {oracle.num_threads} threads")
     for column, justify in (
         ("op", "left"), ("calls", "right"), ("elements", "right"), ("off", "right"), ("max ulp", "right"),
         ("modelled", "left"), ("probable cause", "left"),
@@ -155,7 +156,7 @@ def run_survey(options: argparse.Namespace) -> int:
     console.print(table)
     console.print(", ".join(f"{name} {count}" for name, count in counts.items()))
     if options.json:
-        survey.write(records, options.json, oracle, options.program)
+        survey.write(records, options.json, oracle, program)
     return 0
 
 
