@@ -20,7 +20,7 @@ from .align import Pair, align
 from .errors import TraceError
 from .format import Event, Site, TraceReader
 from .layout import layout_code, sample_bytes
-from .ulp import ulp_distance
+from .ulp import ELEMENT_SIZES, ulp_distance
 
 MIN_MATCHED = 0.2  # below this share of matched calls the traces are of different programs
 
@@ -294,7 +294,7 @@ class _Comparer:
                 why = reader.summary.problem or "the run recorded no operator"
                 raise TraceError(f"{reader.path} holds no operator call: {why}")
         matched = sum(result.passes.values())
-        most = max(result.a.summary.events, result.b.summary.events)
+        most = max(result.a.summary.events, result.b.summary.events) - result.verdicts["not replayed"]
         if matched < MIN_MATCHED * most and not (result.problems or result.incomplete):
             raise TraceError(
                 f"these are traces of different programs: only {matched} of {most} operator calls could be matched "
@@ -325,7 +325,7 @@ def sampled_difference(a: Event, b: Event) -> Difference:
     """Difference of two calls' outputs over their samples."""
     total = Difference()
     for x, y, meta in zip(a.samples, b.samples, a.site.outputs, strict=False):
-        if x and y and len(x) == len(y):
+        if x and y and len(x) == len(y) and not len(sample_bytes(x)) % ELEMENT_SIZES.get(meta["dtype"], 1):
             add_difference(total, sample_bytes(x), sample_bytes(y), meta["dtype"])
     return total
 

@@ -12,6 +12,10 @@ _SIGNED = {
 }  # fmt: skip
 
 
+# bytes of one real element
+ELEMENT_SIZES = {name: np.dtype(kind).itemsize for name, (kind, _) in _SIGNED.items()} | {"int16": 2, "int32": 4, "int64": 8}
+
+
 def ulp_distance(a: bytes | np.ndarray, b: bytes | np.ndarray, dtype: str) -> np.ndarray:
     """Steps between neighbouring representable values from a to b, as float64, per real element.
 
@@ -20,8 +24,8 @@ def ulp_distance(a: bytes | np.ndarray, b: bytes | np.ndarray, dtype: str) -> np
     """
     x, y = np.frombuffer(a, np.uint8), np.frombuffer(b, np.uint8)
     if dtype not in _SIGNED:
-        size = {"int16": 2, "int32": 4, "int64": 8}.get(dtype, 1)
-        return (x.view(f"u{size}") != y.view(f"u{size}")).astype(np.float64)
+        kind = f"u{ELEMENT_SIZES.get(dtype, 1)}"
+        return (x.view(kind) != y.view(kind)).astype(np.float64)
     kind, sign = _SIGNED[dtype]
     i, j = _ordered(x.view(kind), sign), _ordered(y.view(kind), sign)
     distance = np.abs(i - j)

@@ -26,7 +26,7 @@ def fma(a: Array, b: Array, c: Array) -> Array:
         s = p + c
         t = s - p
         error = (p - (s - t)) + (c - t)
-        bits = np.ascontiguousarray(s).view(np.int64)
+        bits = np.asarray(s).view(np.int64)
         even = (bits & 1) == 0
         inexact = np.isfinite(s) & (error != 0) & even
         s = np.where(inexact, np.nextafter(s, np.where(error > 0, np.inf, -np.inf)), s)
