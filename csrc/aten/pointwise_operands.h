@@ -7,6 +7,7 @@
 #include <ATen/native/Resize.h>
 #include <ATen/native/TypeProperties.h>
 
+#include <algorithm>
 #include <array>
 #include <initializer_list>
 
@@ -18,6 +19,8 @@ inline bool is_float_or_double(at::ScalarType type) { return type == at::kFloat 
 
 // torch's promoted dtype of some tensors (at::result_type).
 inline at::ScalarType promoted_type(std::initializer_list<at::Tensor> tensors) {
+  const at::ScalarType first = tensors.begin()->scalar_type();
+  if (std::all_of(tensors.begin(), tensors.end(), [first](const at::Tensor& tensor) { return tensor.scalar_type() == first; })) return first;
   at::native::ResultTypeState state = {};
   for (const at::Tensor& tensor : tensors) state = at::native::update_result_type_state(tensor, state);
   return at::native::result_type(state);

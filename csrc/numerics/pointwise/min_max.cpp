@@ -72,25 +72,43 @@ DENSECORE_INLINE void clamp(const Loop2d& loop, const Profile& profile) {
       });
 }
 
+// FMAX and FMIN with a number that is no NaN, in one comparison. Of equal values only the zeros differ in bits: `limit` is next to a
+// zero bound where the other zero has to stay as it is.
+template <class T>
+struct Lower {
+  T bound;
+  T limit;
+  explicit Lower(T b) : bound(b), limit(b == 0 && std::signbit(b) ? -std::numeric_limits<T>::denorm_min() : b) {}
+  template <class V>
+  DENSECORE_INLINE V operator()(V a) const {
+    return a <= broadcast<V>(limit) ? broadcast<V>(bound) : a;
+  }
+};
+template <class T>
+struct Upper {
+  T bound;
+  T limit;
+  explicit Upper(T b) : bound(b), limit(b == 0 && !std::signbit(b) ? std::numeric_limits<T>::denorm_min() : b) {}
+  template <class V>
+  DENSECORE_INLINE V operator()(V a) const {
+    return a >= broadcast<V>(limit) ? broadcast<V>(bound) : a;
+  }
+};
+
 template <class T>
 DENSECORE_INLINE void clamp_scalar(const Loop2d& loop, const Profile& profile, T lower, T upper) {
-  vectorized_loop<T, 1>(
-      loop, profile,
-      [=](auto a) {
-        using V = decltype(a);
-        return min_arm(max_arm(a, broadcast<V>(lower)), broadcast<V>(upper));
-      },
-      [=](T a) { return std_min(std_max(a, lower), upper); });
+  const Lower<T> at_least(lower);
+  const Upper<T> at_most(upper);
+  vectorized_loop<T, 1>(loop, profile, [=](auto a) { return at_most(at_least(a)); },
+                        [=](T a) { return std_min(std_max(a, lower), upper); });
 }
 template <class T>
 DENSECORE_INLINE void clamp_min_scalar(const Loop2d& loop, const Profile& profile, T bound) {
-  vectorized_loop<T, 1>(loop, profile, [bound](auto a) { return max_arm(a, broadcast<decltype(a)>(bound)); },
-                        [bound](T a) { return std_max(a, bound); });
+  vectorized_loop<T, 1>(loop, profile, Lower<T>(bound), [bound](T a) { return std_max(a, bound); });
 }
 template <class T>
 DENSECORE_INLINE void clamp_max_scalar(const Loop2d& loop, const Profile& profile, T bound) {
-  vectorized_loop<T, 1>(loop, profile, [bound](auto a) { return min_arm(a, broadcast<decltype(a)>(bound)); },
-                        [bound](T a) { return std_min(a, bound); });
+  vectorized_loop<T, 1>(loop, profile, Upper<T>(bound), [bound](T a) { return std_min(a, bound); });
 }
 
 // Element by element: no lanes for two rare ops.
