@@ -143,6 +143,22 @@ def test_a_unit_that_does_not_compile_is_emulated(translated, monkeypatch) -> No
     cpu._slot(function).value = 0
 
 
+def test_without_executable_memory_the_oracle_emulates(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch_densecore.oracle import Oracle, translate
+
+    def refuse(*_: object) -> None:
+        raise MemoryError("made up")
+
+    monkeypatch.setattr(translate, "install", refuse)
+    monkeypatch.delenv("DENSECORE_TRANSLATE", raising=False)
+    with pytest.warns(RuntimeWarning, match="emulates.*made up"):
+        other = Oracle()
+    assert other.machine.translated is None
+    assert np.array_equal(other.call("aten::neg", np.ones(3, np.float32)), -np.ones(3))
+    with pytest.raises(MemoryError, match="made up"):
+        Oracle(translate=True)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16", "int64", "complex64"])
 def test_operator_database(translated, dtype: str) -> None:  # type: ignore[no-untyped-def]

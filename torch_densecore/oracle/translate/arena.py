@@ -77,7 +77,7 @@ def entry() -> int:
 
 
 _RECOVER_MARK = bytes.fromhex("0f1f4055")  # a no-op that marks the place
-_PUSHES = bytes.fromhex("5553415441554156 4157".replace(" ", ""))  # push rbp, rbx, r12, r13, r14, r15
+_PUSHES = bytes.fromhex("55534154415541564157")  # push rbp, rbx, r12, r13, r14, r15
 _POPS = bytes.fromhex("415f415e415d415c5b5d")
 
 
