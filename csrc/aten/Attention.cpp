@@ -22,18 +22,21 @@ using at::Tensor;
 using ForwardOp = at::_ops::_scaled_dot_product_flash_attention_for_cpu;
 using BackwardOp = at::_ops::_scaled_dot_product_flash_attention_for_cpu_backward;
 
+// Autograd hands an absent mask on as an undefined tensor.
+bool has(const std::optional<Tensor>& mask) { return mask && mask->defined(); }
+
 bool all_float(std::initializer_list<const Tensor*> tensors, const std::optional<Tensor>& mask) {
   for (const Tensor* t : tensors) {
     if (t->scalar_type() != at::kFloat) return false;
   }
-  return !mask || mask->scalar_type() == at::kFloat;
+  return !has(mask) || mask->scalar_type() == at::kFloat;
 }
 
 // What the reference's own checks accept.
 bool valid(const Tensor& query, const Tensor& key, const Tensor& value, double dropout_p, const std::optional<Tensor>& mask) {
   if (query.dim() != 4 || key.dim() != 4 || value.dim() != 4 || dropout_p != 0.0) return false;
   if (query.size(3) != value.size(3) || key.size(3) != value.size(3)) return false;
-  return !mask || mask->dim() == 2 || mask->dim() == 4;
+  return !has(mask) || mask->dim() == 2 || mask->dim() == 4;
 }
 
 // The reference reads rows as contiguous and divides by the lengths: what it would compute here is no result.
@@ -59,7 +62,7 @@ AttentionShape attention_shape(const Tensor& query, const Tensor& key, bool is_c
                                std::optional<double> scale) {
   const double factor = scale ? *scale : 1.0 / std::sqrt(static_cast<double>(query.size(3)));
   AttentionShape shape{query.size(0), query.size(1), query.size(2), key.size(2), query.size(3), static_cast<float>(factor), is_causal, {}};
-  if (mask && mask->numel() > 0) {
+  if (has(mask) && mask->numel() > 0) {
     const Tensor wide = mask->dim() == 2 ? mask->unsqueeze(0).unsqueeze(0) : *mask;
     // A first or second dimension of another size than batch or heads must be 1; expand says so otherwise.
     const Tensor m = wide.expand({wide.size(0) == shape.batch ? shape.batch : 1, wide.size(1) == shape.heads ? shape.heads : 1,
