@@ -119,7 +119,8 @@ def load(source: str | os.PathLike[str] | Profile | None = None) -> Profile:
     if not path.is_file():
         raise ProfileError(f"no profile {text!r}: give torch-<release>-{_SYSTEM}, a release, or the path of a JSON file")
     try:
-        return from_dict(json.loads(path.read_text(encoding="utf-8")))
+        data = json.loads(path.read_text(encoding="utf-8"))
+        return from_dict(data["profile"] if "densecore_probe" in data else data)  # a probe's file holds a profile
     except json.JSONDecodeError as error:
         raise ProfileError(f"{path}: not a JSON profile: {error}") from error
 

@@ -46,6 +46,10 @@ class Side:
 
     def judge(self, model: Model, outputs: list[torch.Tensor | None]) -> None:
         """Notes a model that reproduces this side, or comes nearest to it where the side's values are stored."""
+        if model.rows is not None:
+            if self.outputs and outputs and torch.equal(self.outputs[0][: model.rows], outputs[0]):
+                self.models.append(model)
+            return
         if self.matches(outputs):
             self.models.append(model)
             self.outputs = self.outputs or [tensor for tensor in outputs if tensor is not None]
@@ -211,6 +215,8 @@ def model_outputs(model: Model, call: Call) -> list[torch.Tensor | None]:
             arrays = model.compute()
     except (ValueError, IndexError, FloatingPointError):
         return []
+    if model.rows is not None:
+        return [torch.from_numpy(array) for array in arrays]
     return [
         None if array is None else _as_output(array, meta)
         for array, meta in zip(arrays, call.site.outputs, strict=False)

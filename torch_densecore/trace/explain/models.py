@@ -21,7 +21,7 @@ from .arith import F32, Array
 LANES = (4, 8, 16)
 LANE_NAMES = {4: "4 lanes (NEON, SSE)", 8: "8 lanes (AVX2 or generic)", 16: "16 lanes (AVX-512)"}
 THREADS = (1, 2, 4, 8)
-MAX_WORK = 3e8  # multiply-adds that one model may cost
+MAX_WORK = 4e6  # multiply-adds that one model may cost; of larger products the first rows are tried
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Model:
 
     traits: tuple[tuple[str, str], ...]
     compute: Callable[[], list[Array | None]]
+    rows: int | None = None  # of the first output, when only its first rows are computed (large products)
 
     def words(self) -> str:
         return ", ".join(text for _, text in self.traits)
@@ -49,12 +50,12 @@ def candidates(call: Call) -> list[Model]:
         return []
 
 
-def _model(compute: Callable[[], Any], **traits: str) -> Model:
+def _model(compute: Callable[[], Any], rows: int | None = None, **traits: str) -> Model:
     def outputs() -> list[Array | None]:
         result = compute()
         return list(result) if isinstance(result, (tuple, list)) else [result]
 
-    return Model(tuple((name.replace("_", " "), text) for name, text in traits.items()), outputs)
+    return Model(tuple((name.replace("_", " "), text) for name, text in traits.items()), outputs, rows)
 
 
 def _argument(call: Call, position: int, name: str, default: Any = None) -> Any:
@@ -206,8 +207,13 @@ def _products(call: Call) -> Iterator[Model]:
     else:
         left, right = a[..., :, None, :], np.swapaxes(b, -1, -2)[..., None, :, :]
     k = a.shape[-1]
+    rows = None
     if np.prod(call.site.outputs[0]["shape"], dtype=float) * k > MAX_WORK:
-        return
+        if base not in ("mm", "addmm"):
+            return
+        rows = max(1, int(MAX_WORK // (k * b.shape[1])))
+        left = left[:rows]
+        start = start[:rows] if start is not None and start.ndim == 2 else start
     blocks = (32, 64, 128, 192, 256, 320, 384, 448, 512, 768, 1024)
     done: dict[tuple, Array] = {}  # blocks that are longer than k are one chain
     beginnings = ("last", "first", "block by block") if start is not None else ("none",)
@@ -221,6 +227,7 @@ def _products(call: Call) -> Iterator[Model]:
             lambda q=(lanes, accumulators, block, halves, fused), c=cut, at=at: _product(
                 left, right, start, q, c, at, done
             ),
+            rows,
             order=_order_words(lanes, accumulators, block, halves),
             multiply_add="fused multiply-add" if fused else "rounded products",
             **({} if start is None else {"start": _START[at]}),
