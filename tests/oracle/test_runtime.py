@@ -12,7 +12,7 @@ from torch_densecore.oracle.accelerate import _fma32
 from torch_densecore.oracle.unwind import UnwindTable
 
 torch = pytest.importorskip("torch")
-from torch_densecore.oracle.mode import OracleMode
+from torch_densecore.oracle.mode import OracleMode  # noqa: E402
 
 
 def test_thread_count_changes_reductions(oracle: Oracle) -> None:
