@@ -25,7 +25,7 @@ def _i(*shape: int, low: int = -50, high: int = 50) -> Any:
 
 
 X, Y, P = _f(5, 37), _f(5, 37), _f(5, 37).abs() + 0.5
-INTEGERS, J, B = _i(6, 9), _i(6, 9, low=1), _i(6, 9) > 0
+K, J, B = _i(6, 9), _i(6, 9, low=1), _i(6, 9) > 0
 D, H = X.double(), X.half()
 EXACT: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("add.Tensor", (X, Y), {}), ("sub.Tensor", (X, Y), {}), ("mul.Tensor", (X, Y), {}), ("div.Tensor", (X, Y), {}),
@@ -35,28 +35,28 @@ EXACT: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("sign", (X,), {}), ("relu", (X,), {}), ("hardtanh", (X,), {}), ("clamp", (X, -0.5, 0.5), {}), ("leaky_relu", (X,), {}),
     ("maximum", (X, Y), {}), ("minimum", (X, Y), {}), ("fmod.Tensor", (X, P), {}), ("remainder.Tensor", (X, P), {}),
     ("copysign.Tensor", (X, Y), {}), ("nextafter", (X, Y), {}), ("addcmul", (X[:1], X[:1] * 0 + 1, Y[:1]), {}),
-    ("lt.Tensor", (X, Y), {}), ("eq.Tensor", (INTEGERS, J), {}), ("logical_not", (B,), {}), ("where.self", (B, INTEGERS, J), {}),
-    ("isnan", (X,), {}), ("masked_fill.Scalar", (INTEGERS, B, 3), {}), ("bitwise_and.Tensor", (INTEGERS, J), {}),
-    ("bitwise_left_shift.Tensor_Scalar", (INTEGERS, 3), {}), ("floor_divide", (INTEGERS, J), {}), ("sum", (INTEGERS,), {}),
-    ("cumsum", (INTEGERS, 1), {}), ("prod.dim_int", (INTEGERS[:, :4], 1), {}), ("cumprod", (INTEGERS[:, :4], 1), {}), ("argmax", (X, 1), {}),
+    ("lt.Tensor", (X, Y), {}), ("eq.Tensor", (K, J), {}), ("logical_not", (B,), {}), ("where.self", (B, K, J), {}),
+    ("isnan", (X,), {}), ("masked_fill.Scalar", (K, B, 3), {}), ("bitwise_and.Tensor", (K, J), {}),
+    ("bitwise_left_shift.Tensor_Scalar", (K, 3), {}), ("floor_divide", (K, J), {}), ("sum", (K,), {}),
+    ("cumsum", (K, 1), {}), ("prod.dim_int", (K[:, :4], 1), {}), ("cumprod", (K[:, :4], 1), {}), ("argmax", (X, 1), {}),
     ("amax", (X, [1]), {}), ("min.dim", (X, 1), {}), ("topk", (X, 5), {}), ("sort", (X, 1), {}), ("kthvalue", (X, 3), {}),
-    ("cat", ([X, Y], 1), {}), ("stack", ([X, Y], 1), {}), ("gather", (INTEGERS, 1, INTEGERS.abs() % 9), {}),
-    ("index_select", (X, 0, torch.tensor([4, 0, 4])), {}), ("scatter.src", (INTEGERS, 1, INTEGERS.abs() % 9, J), {}),
-    ("scatter_add", (INTEGERS, 1, INTEGERS.abs() % 9, J), {}), ("index_add", (INTEGERS, 0, torch.tensor([1, 1]), J[:2]), {}),
+    ("cat", ([X, Y], 1), {}), ("stack", ([X, Y], 1), {}), ("gather", (K, 1, K.abs() % 9), {}),
+    ("index_select", (X, 0, torch.tensor([4, 0, 4])), {}), ("scatter.src", (K, 1, K.abs() % 9, J), {}),
+    ("scatter_add", (K, 1, K.abs() % 9, J), {}), ("index_add", (K, 0, torch.tensor([1, 1]), J[:2]), {}),
     ("embedding", (X, torch.tensor([[0, 4], [2, 2]])), {}), ("tril", (X,), {}), ("triu", (X, 1), {}),
     ("roll", (X, [3], [1]), {}),
     ("flip", (X, [1]), {}), ("constant_pad_nd", (X, [1, 2], 0.5), {}), ("repeat", (X, [2, 1]), {}), ("nonzero", (B,), {}),
     ("masked_select", (X, X > 0), {}), ("_to_copy", (X,), {"dtype": torch.bfloat16}),
     ("_to_copy", (X * 100,), {"dtype": torch.int8}),
     ("_to_copy", (X,), {"dtype": torch.float16}), ("arange", (17,), {}), ("linspace", (0, 1, 9), {}), ("eye", (5,), {}),
-    ("bincount", (INTEGERS.reshape(-1).abs(),), {}), ("searchsorted.Tensor", (torch.arange(9.0), X), {}), ("histc", (X, 8, -2, 2), {}),
+    ("bincount", (K.reshape(-1).abs(),), {}), ("searchsorted.Tensor", (torch.arange(9.0), X), {}), ("histc", (X, 8, -2, 2), {}),
     ("histc", (X, 7), {}), ("histc", (torch.ones(4), 5), {}),
     ("max_pool2d_with_indices", (_f(1, 2, 8, 8), [2, 2]), {}), ("pixel_shuffle", (_f(1, 4, 3, 3), 2), {}),
     ("one_hot", (torch.tensor([0, 3, 1]), 5), {}), ("complex", (X, Y), {}), ("view_as_real_copy", (torch.complex(X, Y),), {}),
-    ("mm", (INTEGERS.float(), J.t().float()), {}), ("addmm", (INTEGERS[:1, :1].float(), INTEGERS.float(), J.t().float()), {}),
-    ("bmm", (INTEGERS[None].float(), J.t()[None].float()), {}), ("mv", (INTEGERS.float(), J[0].float()), {}),
+    ("mm", (K.float(), J.t().float()), {}), ("addmm", (K[:1, :1].float(), K.float(), J.t().float()), {}),
+    ("bmm", (K[None].float(), J.t()[None].float()), {}), ("mv", (K.float(), J[0].float()), {}),
     ("dot", (J[0].float(), J[1].float()), {}),
-    ("mm", (INTEGERS, J.t()), {}), ("mean.dim", (INTEGERS.float(), [1]), {}), ("unique_dim", (INTEGERS, 0), {}), ("diff", (INTEGERS,), {}),
+    ("mm", (K, J.t()), {}), ("mean.dim", (K.float(), [1]), {}), ("unique_dim", (K, 0), {}), ("diff", (K,), {}),
 ]  # fmt: skip
 
 
