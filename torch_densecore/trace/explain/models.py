@@ -108,11 +108,13 @@ def _layer_norm(call: Call) -> Iterator[Model]:
     slots = [_argument(call, i, name) for i, name in ((2, "weight"), (3, "bias"))]
     weight, bias = (None if s is None else _numpy(call.inputs[s["$"]]).reshape(-1) for s in slots)
     eps = F32(_argument(call, 4, "eps", 1e-5))
-    for lanes, fused, (words, scaling) in product(LANES, (True, False), SCALINGS.items()):
+    fusions = ((True, True), (True, False), (False, False))
+    for lanes, (fused, tail), (words, scaling) in product(LANES, fusions, SCALINGS.items()):
         yield _model(
-            lambda n=lanes, f=fused, s=scaling: _layer_norm_outputs(call, x, weight, bias, eps, n, f, s),
+            lambda n=lanes, f=(fused, tail), s=scaling: _layer_norm_outputs(call, x, weight, bias, eps, n, f, s),
             order=f"mean and variance in {LANE_NAMES[lanes]}",
             moments=f"moments {'with' if fused else 'without'} fused multiply-add",
+            tail=f"{'fused' if tail else 'rounded'} in the row's tail",
             scaling=words,
         )
 
@@ -144,10 +146,10 @@ def _layer_norm_outputs(
     bias: Array | None,
     eps: Array,
     lanes: int,
-    fused: bool,
+    fused: tuple[bool, bool],
     scaling: Callable,
 ) -> list[Array]:
-    mean, variance = orders.moments(x, lanes, fused)
+    mean, variance = orders.moments(x, lanes, *fused)
     rstd = (F32(1) / np.sqrt(np.maximum(variance, F32(0)) + eps)).astype(F32)
     gamma = np.ones(x.shape[1], F32) if weight is None else weight
     beta = np.zeros(x.shape[1], F32) if bias is None else bias

@@ -218,7 +218,7 @@ def _lane_dot(x: Array, y: Array, shape: tuple, lanes: int, accumulators: int, f
     return total
 
 
-def moments(x: Array, lanes: int, fused: bool) -> tuple[Array, Array]:
+def moments(x: Array, lanes: int, fused: bool, fused_tail: bool | None = None) -> tuple[Array, Array]:
     """(mean, variance) along the last axis by ATen's RowwiseMoments: Welford in lanes, chunks merged as a cascade."""
     n_all = x.shape[-1]
     n = n_all // lanes
@@ -250,7 +250,7 @@ def moments(x: Array, lanes: int, fused: bool) -> tuple[Array, Array]:
         delta = x[..., i] - total[1]
         total[0] += 1
         total[1] = total[1] + delta / F32(total[0])
-        total[2] = multiply_add(delta, x[..., i] - total[1], total[2], fused)
+        total[2] = multiply_add(delta, x[..., i] - total[1], total[2], fused if fused_tail is None else fused_tail)
     for lane in range(lanes):
         _merge_lanes(total, n, stack[0][1][..., lane], stack[0][2][..., lane], fused)
     return total[1], total[2] / F32(n_all)
