@@ -92,13 +92,14 @@ def _number(name: str) -> str:
 def _origin_row(origin: Origin, explanation: str | None) -> list[str]:
     where = f"{escape(origin.module or '(no module)')}, {origin.phase}<br><span class=explain>{escape(origin.source)}</span>"
     size = escape(size_text(origin.difference))
-    for extra in filter(None, (origin.detail, explanation)):
-        size += f"<br><span class=explain>{escape(extra)}</span>"
+    if origin.detail:
+        size += f"<br><span class=explain>{escape(origin.detail)}</span>"
+    said = f"</tr><tr class=said><td></td><td colspan=6>{escape(explanation)}</td>" if explanation else ""
     operator = f"<code>{escape(origin.op)}</code><br><span class=explain><code>{escape(origin.shapes)}</code></span>"
     return [
         f"<td class=n>{origin.step}</td><td class=n>{origin.first[0]} / {origin.first[1]}</td><td class=s>{operator}</td>",
         f"<td class=s>{where}</td><td class=n>{len(origin.events)}</td>",
-        f'<td class=kind title="{ORIGIN_KINDS[origin.kind]}">{origin.kind}</td><td class=s>{size}</td>',
+        f'<td class=kind title="{ORIGIN_KINDS[origin.kind]}">{origin.kind}</td><td class=s>{size}</td>{said}',
     ]
 
 
@@ -154,9 +155,7 @@ def _plot(
         parts.append(f'<path class="f-{name}" d="{"".join(rects)}"/>')
         if name == "origin":
             parts += [
-                _pin(LEFT + width * i / bins + bar / 2, TOP + height * (1 - min(h, top) / top))
-                for i, h in enumerate(heights)
-                if h
+                _pin(LEFT + width * i / bins + bar / 2, TOP + height * (1 - min(h, top) / top)) for i, h in enumerate(heights) if h
             ]
     for share in (0, 0.25, 0.5, 0.75, 1):
         anchor = {0: "start", 1: "end"}.get(share, "middle")
@@ -177,10 +176,7 @@ def _environment(result: Comparison) -> str:
     if not result.environment:
         return "<h2>Environment</h2><p>The same on both sides.</p>"
     head = ["<th>what differs</th><th>a</th><th>b</th>"]
-    rows = [
-        [f"<td>{escape(n)}</td><td class=s>{_cell(a)}</td><td class=s>{_cell(b)}</td>"]
-        for n, a, b in result.environment
-    ]
+    rows = [[f"<td>{escape(n)}</td><td class=s>{_cell(a)}</td><td class=s>{_cell(b)}</td>"] for n, a, b in result.environment]
     return f"<h2>Environment</h2>{_table(head, rows)}"
 
 
