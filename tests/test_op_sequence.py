@@ -116,7 +116,7 @@ def test_optimizers(name: str, options: dict[str, Any]) -> None:
         for _ in range(3):
             optimizer.step(closure)
 
-    assert_same_ops(program, at_least=60)
+    assert_same_ops(program, at_least=60, exact_numbers=name not in ("LBFGS", "Adafactor"))
 
 
 def test_muon_and_averaging() -> None:

@@ -39,6 +39,11 @@ bool valid(const Tensor& query, const Tensor& key, const Tensor& value, double d
   return !has(mask) || mask->dim() == 2 || mask->dim() == 4;
 }
 
+// Grouped-query attention: several query heads share a key head. Our kernels do not claim it.
+bool grouped(const Tensor& query, const Tensor& key, const Tensor& value) {
+  return key.size(1) > 0 && key.size(1) != query.size(1) && query.size(1) % key.size(1) == 0 && value.size(1) == key.size(1);
+}
+
 // The reference reads rows as contiguous and divides by the lengths: what it would compute here is no result.
 void check_layout(const char* op, const Tensor& query, const Tensor& key, const Tensor& value) {
   for (const Tensor* t : {&query, &key, &value}) {
@@ -79,7 +84,7 @@ std::tuple<Tensor, Tensor> flash_attention_for_cpu(const Tensor& query, const Te
   if (!valid(query, key, value, dropout_p, attn_mask)) {
     host::error<ForwardOp>(query, key, value, dropout_p, is_causal, attn_mask, scale);
   }
-  if (!all_float({&query, &key, &value}, attn_mask)) {
+  if (!all_float({&query, &key, &value}, attn_mask) || grouped(query, key, value)) {
     return host::call<ForwardOp>(query, key, value, dropout_p, is_causal, attn_mask, scale);
   }
   check_layout(ForwardOp::name, query, key, value);
@@ -101,7 +106,7 @@ std::tuple<Tensor, Tensor, Tensor> flash_attention_for_cpu_backward(const Tensor
   if (!valid(query, key, value, dropout_p, attn_mask)) {
     host::error<BackwardOp>(grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, attn_mask, scale);
   }
-  if (!all_float({&grad_out, &query, &key, &value, &out, &logsumexp}, attn_mask)) {
+  if (!all_float({&grad_out, &query, &key, &value, &out, &logsumexp}, attn_mask) || grouped(query, key, value)) {
     return host::call<BackwardOp>(grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, attn_mask, scale);
   }
   check_layout(BackwardOp::name, query, key, value);

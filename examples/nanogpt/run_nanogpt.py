@@ -24,7 +24,7 @@ from corpus import make
 
 CONFIG = (
     "--compile=False --dtype=float32 --dataset=shakespeare_char --gradient_accumulation_steps=1 --batch_size=12 --block_size=64 "
-    "--n_layer=4 --n_head=4 --n_embd=128 --learning_rate=1e-3 --beta2=0.99 --warmup_iters=20 --eval_iters=5 --log_interval=10"
+    "--n_layer=4 --n_head=4 --n_embd=128 --learning_rate=1e-3 --beta2=0.99 --eval_iters=5 --log_interval=10"
 ).split()
 
 
@@ -74,6 +74,7 @@ def main() -> None:
         (work / "stand_ins").mkdir(exist_ok=True)
         (work / "stand_ins" / "tiktoken.py").write_text("")
     common = [*CONFIG, f"--device={args.device}", f"--dropout={args.dropout}", "--out_dir=out", f"--lr_decay_iters={args.steps}"]
+    common.append(f"--warmup_iters={args.steps // 10}")
     half = max(args.steps // 2, 1)
     start = [f"--max_iters={half}", f"--eval_interval={half}", "--always_save_checkpoint=True"]
     launch(checkout, work, "train.py", *common, *start, emulate=args.emulate_cpu)
