@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections import Counter
 from fnmatch import fnmatchcase
 from typing import Any
@@ -86,7 +87,7 @@ def _print_table(found: list[dict[str, Any]], dtype: str) -> None:
     styles = {registry.KERNEL: "green", registry.EXACT: "cyan", registry.UNCERTIFIED: "yellow"}
     for row in found:
         table.add_row(*row.values(), style=styles[row["tier"]])
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 200)  # a pipe has no width
     console.print(table)
     counts = Counter(row["tier"] for row in found)
     console.print(f"{len(found)} ops: " + ", ".join(f"{counts[tier]} {tier}" for tier in TIERS))
