@@ -110,7 +110,7 @@ namespace detail {
 
 // a * b + c rounded once, for a host without FMA. The product of two floats is exact in double; the sum is rounded to odd there, so
 // rounding it to float is the only rounding (Boldo & Melquiond 2008: 53 >= 2 * 24 + 2).
-inline float soft_fma(float a, float b, float c) {
+__attribute__((noinline)) inline float soft_fma(float a, float b, float c) {
   const double product = static_cast<double>(a) * static_cast<double>(b);
   const double addend = c;
   double sum = product + addend;
