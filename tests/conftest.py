@@ -34,9 +34,10 @@ def python() -> Callable[..., subprocess.CompletedProcess[str]]:
     """
 
     def run(*arguments: str, timeout: float = 600, check: bool = True, **env: str) -> subprocess.CompletedProcess[str]:
+        defaults = {"DENSECORE_UNCERTIFIED": "host", "OMP_NUM_THREADS": "1"}
         result = subprocess.run(
             [sys.executable, *arguments],
-            env={"DENSECORE_UNCERTIFIED": "host", "OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **env},
+            env={**defaults, **os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **env},
             capture_output=True, text=True, timeout=timeout,
         )  # fmt: skip
         assert not check or result.returncode == 0, f"{arguments}\n{result.stdout}\n{result.stderr}"

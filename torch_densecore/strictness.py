@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-DEFAULT = "warn"
+DEFAULT = "error"
 MODES = ("error", "warn", "oracle", "host")
 
 

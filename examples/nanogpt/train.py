@@ -62,7 +62,8 @@ def train(args: argparse.Namespace) -> list[float]:
             vocab=len(data.characters), block=args.block, layers=args.layers, heads=args.heads, width=args.width,
             dropout=args.dropout, bias=args.bias, flash=not args.no_flash,
         )  # fmt: skip
-    model = GPT(config).to(args.device)
+    with torch.device(args.device):  # the weights are drawn there, not on the host's CPU
+        model = GPT(config)
     optimizer = model.optimizer()
     first = 0
     if checkpoint:
