@@ -7,7 +7,6 @@ import pytest
 import torch
 from both import BothMode, differences, emulated, run_both
 
-from torch_densecore.oracle.errors import GuestError
 from torch_densecore.oracle.translate.link import LinkError
 
 pytestmark = pytest.mark.oracle
@@ -84,23 +83,34 @@ def test_modes_share_one_machine(translated) -> None:  # type: ignore[no-untyped
     assert cpu.translating
 
 
-def test_a_second_oracle_maps_memory_elsewhere(translated) -> None:  # type: ignore[no-untyped-def]
-    from torch_densecore.oracle import Oracle
+def test_a_second_oracle_maps_memory_elsewhere(translated, python) -> None:  # type: ignore[no-untyped-def]
+    program = """
+import torch
+from torch_densecore.oracle import Oracle
+first, second = Oracle(translate=True), Oracle(translate=True)
+print(first.machine.translated.flat, second.machine.translated.flat)
+x = torch.linspace(-5, 5, 1003)
+print(torch.equal(first.call("aten::exp", x).view(torch.int32), second.call("aten::exp", x).view(torch.int32)))
+"""
+    assert python("-c", program).stdout.split() == ["True", "False", "True"]
 
-    other = Oracle(translate=True)
-    assert translated.machine.translated.flat and not other.machine.translated.flat
-    x = _tensor(1003).numpy()
-    assert np.array_equal(translated.call("aten::exp", x).view(np.uint32), other.call("aten::exp", x).view(np.uint32))
 
-
-def test_a_bad_pointer_is_an_error(translated) -> None:  # type: ignore[no-untyped-def]
-    machine = translated.machine
-    function = machine.symbol("_aoti_torch_get_dim")
-    before = differences(*run_both(translated, "aten::exp", (_tensor(8),), {}))
-    for _ in range(3):
-        with pytest.raises(GuestError, match="Invalid memory read"):
-            machine.call(function, 0x1000, machine.heap.alloc(16))
-    assert before == differences(*run_both(translated, "aten::exp", (_tensor(8),), {})) == 0
+def test_a_bad_pointer_is_an_error(translated, python) -> None:  # type: ignore[no-untyped-def]
+    """In a process of its own: where another oracle holds the guest's addresses, what lies below them is not guarded."""
+    program = """
+import torch
+from torch_densecore.oracle import GuestError, Oracle
+oracle = Oracle(translate=True)
+x = torch.linspace(-5, 5, 8)
+before = oracle.call("aten::exp", x)
+for _ in range(3):
+    try:
+        oracle.machine.call(oracle.machine.symbol("_aoti_torch_get_dim"), 0x1000, oracle.machine.heap.alloc(16))
+    except GuestError as error:
+        print("Invalid memory read" in str(error))
+print(torch.equal(before, oracle.call("aten::exp", x)))
+"""
+    assert python("-c", program).stdout.split() == ["True"] * 4
 
 
 def test_a_busy_unit_is_optimised(translated) -> None:  # type: ignore[no-untyped-def]
