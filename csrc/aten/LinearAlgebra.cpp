@@ -76,10 +76,11 @@ struct GemmBatch {
 
 constexpr int64_t kSerialWork = int64_t{1} << 18;   // multiply-adds of a batch that one thread does
 constexpr int64_t kSharedWork = int64_t{1} << 22;  // multiply-adds of one product that all threads do together
+constexpr int64_t kManyProducts = 16;              // so many are shared out whole, whatever their size: no thread waits for another
 
 void run(const Profile& profile, const GemmBatch& batch) {
   const int64_t work = batch.call.m * batch.call.n * batch.call.k;
-  if (batch.count == 1 || work >= kSharedWork) {
+  if (batch.count == 1 || (work >= kSharedWork && batch.count < kManyProducts)) {
     for (int64_t i = 0; i < batch.count; ++i) gemm_parallel(profile, batch.at(i));
   } else if (batch.count * work <= kSerialWork) {
     for (int64_t i = 0; i < batch.count; ++i) gemm_serial(profile, batch.at(i));
