@@ -206,7 +206,7 @@ def demo(steps: int, live: set[int], with_host: bool) -> int:
         tokens_off = sum(a != b for a, b in zip(sample, certificate["sample"], strict=True))
         offs = (int(bits(evaluation) != certificate["evaluation"]), tokens_off)
         wrong += sum(offs)
-        report(f"evaluation {evaluation.item():.6f}, {TOKENS} tokens", *offs, names=("lossdiff", "tokens_off"))
+        report(f"evaluation {evaluation.item():.6f}, {TOKENS} tokens ", *offs, names=("lossdiff", "tokens_off"))
     print(f"{'bit for bit the reference' if wrong == 0 else f'{wrong} differences from the reference'}: {steps} steps")
     return wrong
 
