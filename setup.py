@@ -32,7 +32,7 @@ X86_64 = platform.machine().lower() in ("x86_64", "amd64")
 NUMERICS_FLAGS = ["-O3", "-ffp-contract=off", "-fno-math-errno", "-Wno-psabi"]
 TORCH_FLAGS = ["-Os", "-ffp-contract=off"]  # the bindings hold no loops of arithmetic; -O2 makes the wheel a quarter larger
 ISA_FLAGS = {
-    "isa_default": [],
+    "isa_default": ["-O2"] if X86_64 else [],  # x86-64 without AVX2 is for old hosts: small rather than unrolled
     "isa_avx2": ["-mavx2", "-mfma", "-mf16c"],
     "isa_avx512": "-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c -mprefer-vector-width=512".split(),
 }
