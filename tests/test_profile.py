@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
+import torch_densecore
 from torch_densecore import profile as profiles
 from torch_densecore.profile import Profile, ProfileError
 
@@ -84,3 +86,20 @@ def test_profiles_are_values() -> None:
     assert Profile() == Profile() and hash(Profile()) == hash(Profile())
     with pytest.raises(AttributeError):
         Profile().threads = 2  # type: ignore[misc]
+
+
+def test_device_refuses_a_release_that_its_kernels_do_not_reproduce(python):
+    program = "import torch, torch_densecore; torch.ones(2, device='densecore')"
+    done = python("-c", program, DENSECORE_PROFILE="2.8.0", check=False)
+    assert done.returncode != 0
+    assert "the kernels reproduce torch 2.13.0" in done.stderr and "names torch 2.8.0" in done.stderr
+    assert python("-c", program, DENSECORE_PROFILE="2.8.0", DENSECORE_KERNELS="off").returncode == 0
+
+
+def test_a_refused_profile_is_forgotten_after_its_context():
+    with profiles.use("2.8.0"):
+        with pytest.raises(RuntimeError, match="names torch 2.8.0"):
+            torch.ones(2, device="densecore")
+        with pytest.raises(profiles.ProfileError, match="emulate_cpu: the kernels reproduce torch 2.13.0"):
+            torch_densecore.emulate_cpu("random")
+    assert torch.ones(2, device="densecore").sum().item() == 2

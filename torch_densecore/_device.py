@@ -3,9 +3,25 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import warnings
 
 import torch
+
+from torch_densecore.profile import Profile
+
+KERNELS = ("2.13.0", 4)  # the torch release and lanes whose arithmetic csrc/numerics reproduces
+
+
+def unsupported(profile: Profile) -> str | None:
+    """Why the kernels cannot follow a profile, or None. The oracle runs other releases."""
+    if (profile.torch, profile.lanes) == KERNELS or os.environ.get("DENSECORE_KERNELS") == "off":
+        return None
+    return (
+        f"device 'densecore': the kernels reproduce torch {KERNELS[0]} with {KERNELS[1]} lanes, but profile {profile.name!r} "
+        f"names torch {profile.torch} with {profile.lanes} lanes. Ways on: another DENSECORE_PROFILE; `densecore oracle`, which "
+        "runs that release's own wheel"
+    )
 
 
 def register() -> None:
@@ -32,4 +48,9 @@ def register() -> None:
     strictness.apply()
     optim_defaults.apply()
     emulate.apply()
-    profile.subscribe(lambda current: _C.set_profile(current.threads, current.lanes, blas_rules.float32_rules(current.blas)))
+
+    def follow(current: Profile) -> None:
+        _C.set_profile(current.threads, current.lanes, blas_rules.float32_rules(current.blas))
+        _C.refuse_allocations(unsupported(current) or "")
+
+    profile.subscribe(follow)

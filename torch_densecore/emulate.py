@@ -17,6 +17,9 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from torch_densecore import profile
+from torch_densecore._device import unsupported
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -38,6 +41,8 @@ def available() -> list[str]:
 
 def resolve(words: tuple[str, ...]) -> list[str]:
     """The ops that `words` name: a group, "all", or ops such as "aten::normal_" or "normal_". Raises ValueError for others."""
+    if reason := unsupported(profile.current()):
+        raise profile.ProfileError(reason.replace("device 'densecore'", "emulate_cpu"))
     known = available()
     names: list[str] = []
     for word in words:

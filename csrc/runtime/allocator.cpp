@@ -6,6 +6,8 @@
 
 #include <atomic>
 #include <cstring>
+#include <string>
+#include <utility>
 
 namespace densecore {
 namespace {
@@ -48,8 +50,12 @@ void release_block(void* block) {
   c10::free_cpu(block);
 }
 
+std::atomic<bool> refused{false};
+std::string refusal;  // written before `refused` is set, while no other thread allocates on the device
+
 struct DeviceAllocator final : c10::Allocator {
   c10::DataPtr allocate(size_t bytes) override {
+    TORCH_CHECK(!refused.load(std::memory_order_acquire), refusal);
     if (bytes == 0) {
       count_allocation(0);
       return {nullptr, nullptr, &c10::detail::deleteNothing, kDevice};
@@ -102,6 +108,12 @@ c10::DataPtr device_view(c10::StorageImpl* host_storage) {
 void check_device_index(c10::Device device) {
   TORCH_CHECK(device.index() <= 0, "densecore: invalid device ordinal ", static_cast<int>(device.index()),
               ": there is one densecore device, densecore:0");
+}
+
+void refuse_allocations(std::string reason) {
+  refused.store(false, std::memory_order_release);
+  refusal = std::move(reason);
+  refused.store(!refusal.empty(), std::memory_order_release);
 }
 
 MemoryStats memory_stats() { return {allocated_bytes.load(), peak_bytes.load(), allocation_count.load()}; }

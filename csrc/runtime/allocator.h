@@ -6,6 +6,7 @@
 #include <c10/core/StorageImpl.h>
 
 #include <cstdint>
+#include <string>
 
 namespace densecore {
 
@@ -14,6 +15,9 @@ inline const c10::Device kDevice{kDeviceType, 0};
 
 // 64-byte aligned; raises OutOfMemoryError.
 c10::Allocator* device_allocator();
+// From here on an allocation raises an error with this text; an empty one allows them again. For a profile that the kernels do not
+// reproduce: no tensor, no wrong bits.
+void refuse_allocations(std::string reason);
 
 // Wraps the bytes of one storage in a DataPtr for the other device. The result owns a reference, so the bytes live as long as
 // either side does.

@@ -70,6 +70,7 @@ void bind_profile(py::module_& module) {
   module.def("set_profile", [](int threads, int lanes, const std::vector<BlasRuleFields>& rules) {
     set_process_profile({.threads = threads, .lanes = lanes, .blas = make_blas_rules(rules)});
   });
+  module.def("refuse_allocations", &refuse_allocations);
   module.def("isa", [] { return isa_name(active_isa()); });
   module.def("set_isa", [](const std::string& name) { set_isa(parse_isa(name.c_str())); });
 }
