@@ -1,7 +1,7 @@
 // Exponentials of one lane vector, as the reference's vector code computes them.
 //
-//   exp_u10    SLEEF expf, 1.0 ulp (Sleef_expf4_u10advsimd): aten::exp, sigmoid, silu, tanh's relatives
-//   exp_u20    Vectorized<float>::exp_u20 on NEON (torch >= 2.6, Arm optimized routines): softmax, flash attention, erf
+//   exp_u10    SLEEF expf, 1.0 ulp (Sleef_expf4_u10advsimd): aten::exp, softmax, sigmoid, silu, tanh's relatives
+//   exp_u20    Vectorized<float>::exp_u20 on NEON (torch >= 2.6, Arm optimized routines): flash attention's forward pass, erf
 //   expm1_u10, exp2_u10, exp_double_float, exp_of_double_float: SLEEF expm1f, exp2f, and the cores of tanhf/sinhf and powf
 #pragma once
 
