@@ -40,7 +40,7 @@ def register() -> None:
         )
         return
     torch.utils.rename_privateuse1_backend("densecore")
-    from torch_densecore import _module, blas_rules, emulate, optim_defaults, profile, registry, strictness
+    from torch_densecore import _module, emulate, native_profile, optim_defaults, profile, registry, strictness
 
     torch._register_device_module("densecore", _module)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
@@ -50,7 +50,7 @@ def register() -> None:
     emulate.apply()
 
     def follow(current: Profile) -> None:
-        _C.set_profile(current.threads, current.lanes, blas_rules.float32_rules(current.blas))
+        _C.set_profile(native_profile.native(current))
         _C.refuse_allocations(unsupported(current) or "")
 
     profile.subscribe(follow)

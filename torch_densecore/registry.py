@@ -33,13 +33,19 @@ KERNEL, EXACT, UNCERTIFIED = "kernel", "exact", "uncertified"
 
 @dataclass
 class Op:
-    """How one op is served. `reason` says why the bits are the reference's, `source` where the arithmetic comes from."""
+    """How one op is served. `reason` says why the bits are the reference's, `source` where the arithmetic comes from.
+
+    `groups`: the families (files of `torch_densecore/ops/`) and kinds ("reduction", "transcendental") that overrides address as
+    "@blas". `fields`: the fields of a `Profile` that its kernel heeds, so that an override of the op may set them.
+    """
 
     name: str
     kernel: set[torch.dtype] = field(default_factory=set)
     exact: set[torch.dtype] = field(default_factory=set)
     reasons: list[str] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
+    groups: set[str] = field(default_factory=set)
+    fields: set[str] = field(default_factory=set)
 
     def tier(self, dtype: torch.dtype | None = None) -> str:
         """The tier for a dtype; without one, the best tier that any dtype has."""
@@ -51,12 +57,17 @@ class Op:
 
 
 _ops: dict[str, Op] = {}
+_family = ""  # the file of torch_densecore/ops/ whose declarations are being read
 
 
-def _declare(tier: str, names: str, dtypes: Iterable[torch.dtype], reason: str, source: str) -> None:
+def _declare(
+    tier: str, names: str, dtypes: Iterable[torch.dtype], reason: str, source: str, groups: str = "", fields: str = ""
+) -> None:
     for word in names.split():
         name = f"aten::{word}"
         op = _ops.setdefault(name, Op(name))
+        op.groups.update({_family} - {""}, groups.split())
+        op.fields.update(fields.split())
         own, other = (op.kernel, op.exact) if tier == KERNEL else (op.exact, op.kernel)
         own.update(set(dtypes) - other if tier == EXACT else dtypes)
         other -= own
@@ -65,17 +76,23 @@ def _declare(tier: str, names: str, dtypes: Iterable[torch.dtype], reason: str, 
                 texts.append(text)
 
 
-def kernel(names: str, dtypes: Iterable[torch.dtype] = FLOAT32, *, reason: str = "", source: str = "") -> None:
-    """Declares kernels of ours: `names` are words such as "mm mm.out" (namespace aten), `dtypes` those the C++ code claims."""
-    _declare(KERNEL, names, dtypes, reason, source)
+def kernel(
+    names: str, dtypes: Iterable[torch.dtype] = FLOAT32, *,
+    reason: str = "", source: str = "", groups: str = "", fields: str = "",
+) -> None:  # fmt: skip
+    """Declares kernels of ours: `names` are words such as "mm mm.out" (namespace aten), `dtypes` those the C++ code claims.
+
+    `groups` and `fields` are words: kinds of arithmetic, and the profile's fields that the kernel heeds (see `Op`).
+    """
+    _declare(KERNEL, names, dtypes, reason, source, groups, fields)
 
 
-def exact(names: str, dtypes: Iterable[torch.dtype], *, reason: str, source: str = "") -> None:
+def exact(names: str, dtypes: Iterable[torch.dtype], *, reason: str, source: str = "", groups: str = "") -> None:
     """Declares ops that the host's kernel computes with the reference's bits for `dtypes`.
 
     A call is exact if the dtypes of all its tensors (Python numbers aside) are declared. `reason` is required.
     """
-    _declare(EXACT, names, dtypes, reason, source)
+    _declare(EXACT, names, dtypes, reason, source, groups)
 
 
 @cache
@@ -83,8 +100,11 @@ def load() -> dict[str, Op]:
     """All declarations, by full op name ("aten::add.Tensor")."""
     from torch_densecore import ops
 
-    for module in pkgutil.iter_modules(ops.__path__, f"{ops.__name__}."):
-        importlib.import_module(module.name)
+    global _family
+    for module in pkgutil.iter_modules(ops.__path__):
+        _family = module.name
+        importlib.import_module(f"{ops.__name__}.{module.name}")
+    _family = ""
     return _ops
 
 

@@ -66,10 +66,13 @@ void bind_ops(py::module_& module) {
 void bind_profile(py::module_& module) {
   module.def("profile_threads", [] { return current_profile().threads; });
   module.def("profile_lanes", [] { return current_profile().lanes; });
-  // The rules are those of torch_densecore/blas_rules.py.
-  module.def("set_profile", [](int threads, int lanes, const std::vector<BlasRuleFields>& rules) {
-    set_process_profile({.threads = threads, .lanes = lanes, .blas = make_blas_rules(rules)});
-  });
+  // What csrc keeps of a torch_densecore.profile.Profile (torch_densecore/native_profile.py); the rules are those of blas_rules.py.
+  py::class_<Profile>(module, "Profile")
+      .def(py::init([](int threads, int lanes, const std::vector<BlasRuleFields>& blas) {
+             return Profile{.threads = threads, .lanes = lanes, .blas = make_blas_rules(blas)};
+           }),
+           py::kw_only(), py::arg("threads"), py::arg("lanes"), py::arg("blas"));
+  module.def("set_profile", &set_process_profile);
   module.def("refuse_allocations", &refuse_allocations);
   module.def("isa", [] { return isa_name(active_isa()); });
   module.def("set_isa", [](const std::string& name) { set_isa(parse_isa(name.c_str())); });

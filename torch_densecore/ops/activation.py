@@ -8,32 +8,41 @@ kernel(
     "gelu gelu_ gelu.out gelu_backward gelu_backward.grad_input",
     reason="erf of the group of 4 lanes, or SLEEF tanh; the libm model (erff, expf, tanhf) and fused multiply-adds in loop tails",
     source=SOURCE,
+    groups="transcendental",
+    fields="threads",
 )
 kernel(
     "silu silu_ silu.out silu_backward silu_backward.grad_input mish mish_ mish.out mish_backward glu glu.out",
     reason="SLEEF in pairs of whole vectors; the libm model (expf, log1pf, tanhf) and fused multiply-adds in loop tails",
     source=SOURCE,
+    groups="transcendental",
+    fields="threads",
 )
 kernel(
     "softplus softplus.out softplus_backward softplus_backward.grad_input elu elu_ elu.out elu_backward elu_backward.grad_input",
     reason="SLEEF in pairs of whole vectors; the libm model (expf, log1pf, expm1f) in loop tails",
     source=SOURCE,
+    groups="transcendental",
+    fields="threads",
 )
 kernel(
     "tanh_backward tanh_backward.grad_input",
     reason="grad * (1 - y * y): fused in loop tails, not in whole vectors",
     source="ATen/native/cpu/BinaryOpsKernel.cpp; csrc/numerics/pointwise/activation.cpp",
+    fields="threads",
 )
 kernel(
     "softshrink softshrink.out softshrink_backward softshrink_backward.grad_input hardshrink_backward "
     "hardshrink_backward.grad_input hardtanh_backward hardtanh_backward.grad_input hardswish_backward",
     reason="vector and scalar code treat NaN and the sign of zeros differently, so the tail's place decides",
     source=SOURCE,
+    fields="threads",
 )
 kernel(
     "log_sigmoid_forward",
     reason="SLEEF exp and log1p for every element",
     source=SOURCE,
+    groups="transcendental",
 )
 exact(
     "leaky_relu leaky_relu_ leaky_relu.out leaky_relu_backward leaky_relu_backward.grad_input hardsigmoid hardsigmoid_ "

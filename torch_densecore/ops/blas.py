@@ -9,21 +9,25 @@ kernel(
     "mm mm.out addmm addmm.out addmm_ _addmm_activation _addmm_activation.out addbmm addbmm.out addbmm_",
     reason="Accelerate's sgemm: one fused chain over k per output, beta * C last; small products by the profile's rules",
     source=LINEAR_ALGEBRA,
+    fields="blas",
 )
 kernel(
     "bmm bmm.out baddbmm baddbmm.out baddbmm_",
     reason="sgemm for each matrix; below m * n * k = 400 torch's own loops, whose fusing depends on the strides along k",
     source=LINEAR_ALGEBRA,
+    fields="blas",
 )
 kernel(
     "addmv addmv.out addmv_ dot vdot",
     reason="Accelerate's sgemv and sdot by the profile's provisional rules; torch's own fused loops for an expanded vector",
     source=BLAS,
+    fields="blas",
 )
 kernel(
     "addr addr.out",
     reason="beta * self + alpha * vec1 * vec2: fused in loop tails, not in whole vectors",
     source="ATen/native/cpu/LinearAlgebraKernel.cpp; csrc/numerics/blas/addr.cpp",
+    fields="threads",
 )
 exact(
     "mm mm.out addmm addmm.out addmm_ addbmm addbmm.out addbmm_ bmm bmm.out baddbmm baddbmm.out baddbmm_ addmv addmv.out addmv_ "

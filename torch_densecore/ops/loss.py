@@ -6,6 +6,7 @@ kernel(
     "nll_loss_forward nll_loss_forward.output nll_loss2d_forward nll_loss2d_forward.output",
     reason="a cascade sum of 8 levels in scalar code, a class weight's product fused with the sum",
     source="ATen/native/LossNLL.cpp, LossNLL2d.cpp; csrc/numerics/loss/LossNLL.cpp",
+    groups="reduction",
 )
 exact(
     "nll_loss_backward nll_loss_backward.grad_input nll_loss2d_backward nll_loss2d_backward.grad_input",
@@ -17,6 +18,8 @@ kernel(
     "mse_loss smooth_l1_loss huber_loss",
     reason="the terms are IEEE operations that no host rounds otherwise; their sum is aten::sum's",
     source="ATen/native/Loss.cpp, cpu/BinaryOpsKernel.cpp; csrc/aten/Loss.cpp",
+    groups="reduction",
+    fields="threads",
 )
 exact(
     "mse_loss_backward mse_loss_backward.grad_input",

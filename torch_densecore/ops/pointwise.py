@@ -53,24 +53,28 @@ kernel(
     IEEE,
     reason="which of -0 and +0 is the larger differs among hosts, and in the reference between vector and scalar code",
     source="ATen/native/cpu/BinaryOpsKernel.cpp, TensorCompareKernel.cpp; csrc/numerics/pointwise/min_max.cpp",
+    fields="threads",
 )
 kernel(
     _variants("add sub", "Tensor") + " rsub.Tensor",
     IEEE,
     reason="self + alpha * other is fused",
     source="ATen/native/ufunc/add.h; csrc/numerics/pointwise/binary_ops.cpp",
+    fields="threads",
 )
 kernel(
     _variants("addcmul addcdiv"),
     IEEE,
     reason="addcmul is fused in scalar code only: loop tails and strided inputs",
     source="ATen/native/cpu/PointwiseOpsKernel.cpp; csrc/numerics/pointwise/pointwise_ops.cpp",
+    fields="threads",
 )
 kernel(
     "lerp.Scalar lerp_.Scalar lerp.Scalar_out lerp.Tensor lerp_.Tensor lerp.Tensor_out",
     IEEE,
     reason="one fused multiply-add from the nearer end",
     source="ATen/native/Lerp.h, cpu/LerpKernel.cpp; csrc/numerics/pointwise/lerp.cpp",
+    fields="threads",
 )
 exact(
     _variants("neg abs sgn sign floor ceil trunc round frac"),

@@ -7,4 +7,6 @@ kernel(
     "_log_softmax_backward_data _log_softmax_backward_data.out",
     reason="SLEEF exp and 4-lane sums over the last dimension; over another one, columns off a vector take the libm model (expf)",
     source="ATen/native/cpu/SoftMaxKernel.cpp, LogSoftmaxKernelImpl.h; csrc/numerics/softmax",
+    groups="reduction transcendental",
+    fields="threads",
 )
