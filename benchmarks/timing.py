@@ -20,6 +20,8 @@ from rich.console import Console
 from rich.table import Table
 from tqdm import tqdm
 
+import torch_densecore
+
 ROUND_SECONDS = 0.02  # a round repeats a call for about this long
 
 
@@ -49,9 +51,18 @@ def seconds(call: Callable[[], object], repeats: int, clock: Callable[[], float]
     return clock() - start
 
 
+def build(case: Case) -> tuple[Callable[[], object], Callable[[], object]]:
+    """The calls on cpu and on densecore. Operands may be drawn on this host; an op that it would serve is an error."""
+    torch_densecore.set_uncertified("host")
+    calls = case.build("cpu"), case.build("densecore")
+    torch_densecore.accept_cpu_draws()
+    torch_densecore.set_uncertified("error")
+    return calls
+
+
 def measure(case: Case, rounds: int = 15, clock: Callable[[], float] = time.perf_counter) -> Ratio:
     """Runs A B A B ... and returns the ratio of densecore to cpu."""
-    host, device = case.build("cpu"), case.build("densecore")
+    host, device = build(case)
     for call in (host, device):
         call()
     repeats = max(1, int(ROUND_SECONDS / max(seconds(host, 1, clock), 1e-7)))

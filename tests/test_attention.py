@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 import torch
@@ -11,7 +11,9 @@ from cpu_errors import assert_same_error
 from hosts import assert_same_on_every_host
 
 from torch_densecore.certify import Call, compare
+from torch_densecore.certify.comparison import transfer
 
+Cases = Iterable[tuple[list[torch.Tensor], bool, dict]]
 FORWARD = "aten::_scaled_dot_product_flash_attention_for_cpu"
 BACKWARD = "aten::_scaled_dot_product_flash_attention_for_cpu_backward"
 
@@ -66,44 +68,92 @@ def arguments(shapes: list[tuple[int, ...]]) -> Iterator[tuple[list[torch.Tensor
         yield tensors(shape, index + 300), True, {"attn_mask": next(masks(shape, index))}
 
 
-def forward_calls(shapes: list[tuple[int, ...]]) -> Iterator[Call]:
-    for (query, key, value, _), causal, kwargs in arguments(shapes):
+def grouped(shape: tuple[int, ...], key_heads: int, seed: int) -> list[torch.Tensor]:
+    """query, key, value and grad_out where several heads of queries share one of keys."""
+    query, key, value, grad = tensors(shape, seed)
+    return [query, key[:, :key_heads], value[:, :key_heads], grad]
+
+
+def overlapping(shape: tuple[int, ...], seed: int) -> Iterator[list[torch.Tensor]]:
+    """Rows that BLAS does not take: one row repeated, as query, key or value, and rows that overlap."""
+    batch, heads, queries, keys, d = shape
+    query, key, value, grad = tensors(shape, seed)
+    yield [query[:, :, :1].expand_as(query), key, value, grad]
+    yield [query, key[:, :, :1].expand_as(key), value, grad]
+    yield [query, key, value[:, :, :1].expand_as(value), grad]
+    rows = torch.randn(batch, heads, keys + d, generator=torch.Generator().manual_seed(seed)).as_strided(
+        key.shape, (heads * (keys + d), keys + d, 1, 1)
+    )
+    yield [query, rows, rows, grad]
+
+
+GROUPED = [((1, 4, 5, 5, 8), 2), ((2, 6, 40, 70, 16), 2), ((2, 6, 70, 33, 32), 1), ((1, 4, 200, 530, 16), 2)]
+OVERLAPPING = [(1, 1, 1, 9, 4), (1, 2, 5, 7, 5), (1, 2, 40, 70, 16), (1, 1, 3, 9, 1)]
+
+
+def layouts() -> Iterator[tuple[list[torch.Tensor], bool, dict]]:
+    """Grouped heads and overlapping rows, causal and not; grouped heads with a mask too."""
+    for index, (shape, key_heads) in enumerate(GROUPED):
+        inputs = grouped(shape, key_heads, index)
+        yield from ((inputs, causal, {}) for causal in (False, True))
+        yield inputs, False, {"attn_mask": next(masks(shape, index))}
+    for index, shape in enumerate(OVERLAPPING):
+        yield from ((inputs, causal, {}) for inputs in overlapping(shape, index) for causal in (False, True))
+
+
+def forward_calls(cases: Cases) -> Iterator[Call]:
+    for (query, key, value, _), causal, kwargs in cases:
         yield Call((query, key, value, 0.0, causal), kwargs)
 
 
-def backward_calls(shapes: list[tuple[int, ...]]) -> Iterator[Call]:
+def backward_calls(cases: Cases) -> Iterator[Call]:
     """The backward call gets its forward results from the device, so that both sides see the same."""
-    for (query, key, value, grad), causal, kwargs in arguments(shapes):
+    for (query, key, value, grad), causal, kwargs in cases:
         device = {k: v.to("densecore") if isinstance(v, torch.Tensor) else v for k, v in kwargs.items()}
         forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-        out, logsumexp = forward(*(t.to("densecore") for t in (query, key, value)), 0.0, causal, **device)
+        out, logsumexp = forward(*transfer((query, key, value), "densecore"), 0.0, causal, **device)
         yield Call((grad, query, key, value, out.cpu(), logsumexp.cpu(), 0.0, causal), kwargs)
 
 
 @pytest.mark.oracle
 def test_forward_matches_the_reference():
-    assert compare(FORWARD, forward_calls(QUICK)).check().calls == 10 * len(QUICK)
+    assert compare(FORWARD, forward_calls(arguments(QUICK))).check().calls == 10 * len(QUICK)
 
 
 @pytest.mark.oracle
 def test_backward_matches_the_reference():
-    compare(BACKWARD, backward_calls(QUICK)).check()
+    compare(BACKWARD, backward_calls(arguments(QUICK))).check()
+
+
+@pytest.mark.oracle
+def test_grouped_heads_and_overlapping_rows_match_the_reference():
+    compare(FORWARD, forward_calls(layouts())).check()
+    compare(BACKWARD, backward_calls(layouts())).check()
 
 
 @pytest.mark.slow
 @pytest.mark.oracle
 def test_sweep():
-    compare(FORWARD, forward_calls(SHAPES)).check()
-    compare(BACKWARD, backward_calls(SHAPES)).check()
+    compare(FORWARD, forward_calls(arguments(SHAPES))).check()
+    compare(BACKWARD, backward_calls(arguments(SHAPES))).check()
 
 
-@pytest.mark.parametrize("shape", [(2, 3, 65, 65, 20), (1, 1, 200, 200, 32)])
-def test_host_threads_and_isa_do_not_matter(shape):
+HOSTS = {
+    "plain": lambda: tensors((2, 3, 65, 65, 20), 7),
+    "long": lambda: tensors((1, 1, 200, 200, 32), 7),
+    "grouped": lambda: grouped((2, 6, 40, 70, 16), 2, 7),
+    "overlapping": lambda: list(overlapping((1, 2, 40, 70, 16), 7))[-1],
+}
+
+
+@pytest.mark.parametrize("name", HOSTS)
+def test_host_threads_and_isa_do_not_matter(name):
     def run():
-        query, key, value, grad = (t.to("densecore").requires_grad_() for t in tensors(shape, 7))
-        out = torch.nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
-        out.backward(grad.detach())
-        return out, query.grad, key.grad, value.grad
+        query, key, value, grad = transfer(HOSTS[name](), "densecore")
+        attention = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+        out, logsumexp = attention(query, key, value, 0.0, True)
+        gradient = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
+        return out, logsumexp, gradient(grad, query, key, value, out, logsumexp, 0.0, True)
 
     assert_same_on_every_host(run)
 
@@ -126,6 +176,13 @@ def test_errors_are_those_of_the_cpu_op(name):
         op(*args, **kwargs)
 
     assert_same_error(call)
+
+
+def test_a_group_is_a_whole_number_of_heads():
+    op = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    key = torch.randn(1, 2, 4, 8, device="densecore")
+    with pytest.raises(RuntimeError, match="heads of query must be those of key or a multiple"):
+        op(torch.randn(1, 3, 4, 8, device="densecore"), key, key)
 
 
 @pytest.mark.parametrize("query, key", [((1, 1, 0, 4), (1, 1, 3, 4)), ((1, 1, 3, 4), (1, 1, 0, 4))])

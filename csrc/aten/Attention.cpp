@@ -39,9 +39,10 @@ bool valid(const Tensor& query, const Tensor& key, const Tensor& value, double d
   return !has(mask) || mask->dim() == 2 || mask->dim() == 4;
 }
 
-// Grouped-query attention: several query heads share a key head. Our kernels do not claim it.
-bool grouped(const Tensor& query, const Tensor& key, const Tensor& value) {
-  return key.size(1) > 0 && key.size(1) != query.size(1) && query.size(1) % key.size(1) == 0 && value.size(1) == key.size(1);
+// Query heads that share a key head: more than one in grouped-query attention; 0 if the heads cannot be shared out evenly.
+int64_t group_size(const Tensor& query, const Tensor& key) {
+  if (key.size(1) == query.size(1)) return 1;
+  return key.size(1) > 0 && query.size(1) % key.size(1) == 0 ? query.size(1) / key.size(1) : 0;
 }
 
 // The reference reads rows as contiguous and divides by the lengths: what it would compute here is no result.
@@ -52,9 +53,10 @@ void check_layout(const char* op, const Tensor& query, const Tensor& key, const 
   }
   TORCH_CHECK(query.size(2) > 0 && key.size(2) > 0, op, " on ", query.device(), ": query and key must not be empty, got lengths ",
               query.size(2), " and ", key.size(2));
-  TORCH_CHECK(key.size(0) == query.size(0) && value.size(0) == query.size(0) && key.size(1) == query.size(1) &&
-                  value.size(1) == query.size(1) && value.size(2) == key.size(2),
-              op, " on ", query.device(), ": query, key and value must agree in batch and heads, key and value in length; got ",
+  TORCH_CHECK(key.size(0) == query.size(0) && value.size(0) == query.size(0) && group_size(query, key) > 0 &&
+                  value.size(1) == key.size(1) && value.size(2) == key.size(2),
+              op, " on ", query.device(), ": query, key and value must agree in batch, key and value in heads and length, and the "
+              "heads of query must be those of key or a multiple of them; got ",
               query.sizes(), ", ", key.sizes(), ", ", value.sizes());
 }
 
@@ -66,7 +68,8 @@ HeadRows<T> head_rows(const Tensor& t) {
 AttentionShape attention_shape(const Tensor& query, const Tensor& key, bool is_causal, const std::optional<Tensor>& mask,
                                std::optional<double> scale) {
   const double factor = scale ? *scale : 1.0 / std::sqrt(static_cast<double>(query.size(3)));
-  AttentionShape shape{query.size(0), query.size(1), query.size(2), key.size(2), query.size(3), static_cast<float>(factor), is_causal, {}};
+  AttentionShape shape{query.size(0), query.size(1), group_size(query, key), query.size(2), key.size(2), query.size(3),
+                       static_cast<float>(factor), is_causal, {}};
   if (has(mask) && mask->numel() > 0) {
     const Tensor wide = mask->dim() == 2 ? mask->unsqueeze(0).unsqueeze(0) : *mask;
     // A first or second dimension of another size than batch or heads must be 1; expand says so otherwise.
@@ -84,7 +87,7 @@ std::tuple<Tensor, Tensor> flash_attention_for_cpu(const Tensor& query, const Te
   if (!valid(query, key, value, dropout_p, attn_mask)) {
     host::error<ForwardOp>(query, key, value, dropout_p, is_causal, attn_mask, scale);
   }
-  if (!all_float({&query, &key, &value}, attn_mask) || grouped(query, key, value)) {
+  if (!all_float({&query, &key, &value}, attn_mask)) {
     return host::call<ForwardOp>(query, key, value, dropout_p, is_causal, attn_mask, scale);
   }
   check_layout(ForwardOp::name, query, key, value);
@@ -106,7 +109,7 @@ std::tuple<Tensor, Tensor, Tensor> flash_attention_for_cpu_backward(const Tensor
   if (!valid(query, key, value, dropout_p, attn_mask)) {
     host::error<BackwardOp>(grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, attn_mask, scale);
   }
-  if (!all_float({&grad_out, &query, &key, &value, &out, &logsumexp}, attn_mask) || grouped(query, key, value)) {
+  if (!all_float({&grad_out, &query, &key, &value, &out, &logsumexp}, attn_mask)) {
     return host::call<BackwardOp>(grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, attn_mask, scale);
   }
   check_layout(BackwardOp::name, query, key, value);

@@ -196,14 +196,16 @@ def _blas() -> None:
 
 
 def _attention(make: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
-    batch, heads, length, width, causal = shape
-    q, k, v = (make((batch, length, heads, width)).transpose(1, 2) for _ in range(3))
+    batch, heads, key_heads, length, width, causal = shape
+    q, k, v = (make((batch, length, h, width)).transpose(1, 2) for h in (heads, key_heads, key_heads))
     return (q, k, v, 0.0, bool(causal)), {}
 
 
+# batch, heads of queries, heads of keys, length, head size, causal
 ATTENTION = (
-    (1, 1, 1, 16, 1), (1, 2, 2, 16, 1), (2, 2, 5, 8, 1), (1, 1, 5, 64, 1), (2, 3, 17, 16, 0), (1, 2, 33, 32, 1), (4, 2, 64, 16, 1),
-    (1, 1, 72, 64, 1), (1, 2, 65, 20, 0), (1, 1, 257, 16, 1), (1, 1, 513, 32, 1), (1, 1, 769, 16, 1),
+    (1, 1, 1, 1, 16, 1), (1, 2, 2, 2, 16, 1), (2, 2, 2, 5, 8, 1), (1, 1, 1, 5, 64, 1), (2, 3, 3, 17, 16, 0), (1, 2, 2, 33, 32, 1),
+    (4, 2, 2, 64, 16, 1), (1, 1, 1, 72, 64, 1), (1, 2, 2, 65, 20, 0), (1, 1, 1, 257, 16, 1), (1, 1, 1, 513, 32, 1),
+    (1, 1, 1, 769, 16, 1), (1, 4, 2, 5, 8, 1), (2, 6, 2, 40, 16, 0), (1, 4, 1, 200, 16, 1),
 )  # fmt: skip
 
 

@@ -109,11 +109,20 @@ inline void multiply(const SmallProduct& p) {
   }
 }
 
-// Whether the reference's BLAS computes every output of this shape by the chain.
-inline bool uses_chain(const Profile& profile, char transa, int64_t m, int64_t n, int64_t k) {
+// Whether the reference's BLAS gets this product and computes every output by the chain.
+inline bool uses_chain(const Profile& profile, char transa, char transb, int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb) {
+  if (!suits_blas(transa, transb, m, n, k, lda, ldb)) return false;
   const BlasRule& rule = profile.blas->find(BlasRoutine::kGemm, transa, m * n * k);
   const auto chain = [](const SumOrder& order) { return order.lanes == 1 && order.accumulators == 1; };
   return chain(rule.order) && (n % 2 == 0 || chain(rule.odd_last_column));
+}
+
+// The product by BLAS, or by torch's own loops where rows of a side overlap (an expanded key, say).
+inline void multiply_any(const Profile& profile, char transa, char transb, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
+                         int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
+  const GemmCall call{transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, 1, ldc, c, ldc};
+  if (suits_blas(transa, transb, m, n, k, lda, ldb)) gemm_serial(profile, call);
+  else gemm_loops(profile, call);
 }
 
 // All rows of one head, transposed in panels: element (row, k) at [row / kTileLanes][k][row % kTileLanes].
@@ -140,8 +149,8 @@ struct TransposedRows {
 inline void row_products(const Profile& profile, const TransposedRows& packed, const float* rows, int64_t row_stride, int64_t first,
                          int64_t columns, int64_t needed, const float* w_rows, int64_t w_stride, int64_t w_size, float alpha,
                          float* scores) {
-  if (!uses_chain(profile, 'T', columns, w_size, packed.depth)) {
-    return sgemm_serial(profile, 'T', 'N', columns, w_size, packed.depth, alpha, rows + first * row_stride, row_stride, w_rows, w_stride,
+  if (!uses_chain(profile, 'T', 'N', columns, w_size, packed.depth, row_stride, w_stride)) {
+    return multiply_any(profile, 'T', 'N', columns, w_size, packed.depth, alpha, rows + first * row_stride, row_stride, w_rows, w_stride,
                         0.0f, scores, columns);
   }
   multiply({packed.panels(first), small_product::kTileLanes, small_product::kTileLanes * packed.depth, w_rows, w_stride, 1, scores,
@@ -152,8 +161,8 @@ inline void row_products(const Profile& profile, const TransposedRows& packed, c
 inline void weighted_rows(const Profile& profile, const float* rows, int64_t row_stride, int64_t d, const float* weights,
                           int64_t weight_stride, int64_t w_size, int64_t depth, float alpha, bool accumulate, float* out,
                           int64_t out_stride) {
-  if (!uses_chain(profile, 'N', d, w_size, depth)) {
-    return sgemm_serial(profile, 'N', 'N', d, w_size, depth, alpha, rows, row_stride, weights, weight_stride, accumulate ? 1.0f : 0.0f,
+  if (!uses_chain(profile, 'N', 'N', d, w_size, depth, row_stride, weight_stride)) {
+    return multiply_any(profile, 'N', 'N', d, w_size, depth, alpha, rows, row_stride, weights, weight_stride, accumulate ? 1.0f : 0.0f,
                         out, out_stride);
   }
   multiply({rows, row_stride, small_product::kTileLanes, weights, weight_stride, 1, out, out_stride, d, w_size, depth, alpha, accumulate});
@@ -163,8 +172,8 @@ inline void weighted_rows(const Profile& profile, const float* rows, int64_t row
 inline void transposed_weighted_rows(const Profile& profile, const float* rows, int64_t row_stride, int64_t d, const float* weights,
                                      int64_t weight_stride, int64_t w_size, int64_t depth, float alpha, float* out,
                                      int64_t out_stride) {
-  if (!uses_chain(profile, 'N', d, w_size, depth)) {
-    return sgemm_serial(profile, 'N', 'T', d, w_size, depth, alpha, rows, row_stride, weights, weight_stride, 1.0f, out, out_stride);
+  if (!uses_chain(profile, 'N', 'T', d, w_size, depth, row_stride, weight_stride)) {
+    return multiply_any(profile, 'N', 'T', d, w_size, depth, alpha, rows, row_stride, weights, weight_stride, 1.0f, out, out_stride);
   }
   multiply({rows, row_stride, small_product::kTileLanes, weights, 1, weight_stride, out, out_stride, d, w_size, depth, alpha, true});
 }

@@ -184,6 +184,7 @@ void softmax_block(const Block& block, bool masked, bool first, int64_t head_siz
 struct Head {
   int64_t batch;
   int64_t head;
+  int64_t key_head;
   TransposedRows keys;
 };
 
@@ -195,7 +196,7 @@ void score_block(const Profile& profile, const AttentionShape& shape, const Atte
   const AttentionMask& mask = shape.mask;
   // The product's own factor is the same rounding as a scaling afterwards; BLAS may treat 0 and negative ones in another way.
   const bool scaled = mask.data == nullptr && shape.scale > 0;
-  row_products(profile, at.keys, tensors.key.at(at.batch, at.head, 0), tensors.key.row_stride, key, block.columns,
+  row_products(profile, at.keys, tensors.key.at(at.batch, at.key_head, 0), tensors.key.row_stride, key, block.columns,
                hidden(block.rows - 1), tensors.query.at(at.batch, at.head, query), tensors.query.row_stride, block.rows,
                scaled ? shape.scale : 1.0f, block.scores);
   for (int64_t row = 0; row < block.rows; ++row) {
@@ -242,7 +243,7 @@ void attend(const Profile& profile, const AttentionShape& shape, const Attention
     softmax_block(block, masked, key == 0, shape.head_size, [&](int64_t row) {
       return skip ? std::min((hidden(row) + kGroup - 1) / kGroup * kGroup, block.columns) : block.columns;
     });
-    weighted_rows(profile, tensors.value.at(at.batch, at.head, key), tensors.value.row_stride, shape.head_size, block.scores,
+    weighted_rows(profile, tensors.value.at(at.batch, at.key_head, key), tensors.value.row_stride, shape.head_size, block.scores,
                   block.columns, block.rows, block.columns, 1.0f, key != 0, block.out, shape.head_size);
   }
   normalize(tensors, at, block, query, shape.head_size);
@@ -259,8 +260,8 @@ void attend_head(const Profile& profile, const AttentionShape& shape, const Atte
   block.max = block.scores + size * widest;
   block.sum = block.max + size;
   block.out = block.sum + size;
-  const Head at{batch, head, {block.out + size * d, d}};
-  at.keys.pack(tensors.key.at(batch, head, 0), tensors.key.row_stride, shape.keys);
+  const Head at{batch, head, head / shape.group, {block.out + size * d, d}};
+  at.keys.pack(tensors.key.at(batch, at.key_head, 0), tensors.key.row_stride, shape.keys);
   for (int64_t i = begin; i < end; ++i) {
     block.rows = std::min(size, shape.queries - i * size);
     attend(profile, shape, tensors, at, block, i * size);

@@ -11,7 +11,7 @@
 
 namespace densecore {
 
-// A float32 tensor [batch, head, row, head_size] by its strides in elements; the last dimension is contiguous.
+// A float32 tensor [batch, head, row, head_size] by its strides in elements, which may be 0; the last dimension is contiguous.
 template <class T>
 struct HeadRows {
   T* data;
@@ -34,9 +34,11 @@ struct AttentionMask {
   int64_t key_stride = 0;
 };
 
+// Grouped queries: `group` query heads in a row share a head of keys and values (1: each has its own).
 struct AttentionShape {
   int64_t batch;
   int64_t heads;
+  int64_t group;
   int64_t queries;
   int64_t keys;
   int64_t head_size;

@@ -55,10 +55,11 @@ void restore_weights(float* scores, const float* mask, bool mask_broadcast, floa
   std::fill(scores + visible, scores + columns, 0.0f);
 }
 
-// What the blocks of queries of one head share.
+// What the blocks of queries of one head share; the heads of a group share all but the head.
 struct Head {
   int64_t batch;
   int64_t head;
+  int64_t key_head;
   TransposedRows keys;
   TransposedRows values;
   float* weights;       // [rows, columns]
@@ -71,6 +72,7 @@ void backward_block(const Profile& profile, const AttentionShape& shape, const A
                     int64_t query, int64_t rows) {
   const int64_t d = shape.head_size;
   const auto rows_of = [&](const auto& tensor, int64_t row) { return tensor.at(at.batch, at.head, row); };
+  const auto key_rows = [&](const auto& tensor, int64_t row) { return tensor.at(at.batch, at.key_head, row); };
   const float* const q = rows_of(tensors.query, query);
   const float* const grad_out = rows_of(tensors.grad_out, query);
   for (int64_t row = 0; row < rows; ++row) {
@@ -84,7 +86,7 @@ void backward_block(const Profile& profile, const AttentionShape& shape, const A
     const auto visible = [&](int64_t row) {
       return diagonal ? std::clamp<int64_t>(query + row - key + 1, 0, columns) : columns;
     };
-    row_products(profile, at.keys, rows_of(tensors.key, 0), tensors.key.row_stride, key, columns, visible(rows - 1), q,
+    row_products(profile, at.keys, key_rows(tensors.key, 0), tensors.key.row_stride, key, columns, visible(rows - 1), q,
                  tensors.query.row_stride, rows, shape.scale, at.weights);
     for (int64_t row = 0; row < rows; ++row) {
       const float* addend = nullptr;
@@ -96,40 +98,44 @@ void backward_block(const Profile& profile, const AttentionShape& shape, const A
                       columns);
     }
     transposed_weighted_rows(profile, grad_out, tensors.grad_out.row_stride, d, at.weights, columns, columns, rows, 1.0f,
-                             rows_of(tensors.grad_value, key), tensors.grad_value.row_stride);
-    row_products(profile, at.values, rows_of(tensors.value, 0), tensors.value.row_stride, key, columns, columns, grad_out,
+                             key_rows(tensors.grad_value, key), tensors.grad_value.row_stride);
+    row_products(profile, at.values, key_rows(tensors.value, 0), tensors.value.row_stride, key, columns, columns, grad_out,
                  tensors.grad_out.row_stride, rows, 1.0f, at.grad_weights);
     for (int64_t row = 0; row < rows; ++row) {
       const Wide dsum = splat<Wide>(at.dsum[row]);
       float* grad = at.grad_weights + row * columns;
       map_row(at.weights + row * columns, grad, grad, columns, [&](Wide weight, Wide g) { return weight * (g - dsum); });
     }
-    weighted_rows(profile, rows_of(tensors.key, key), tensors.key.row_stride, d, at.grad_weights, columns, rows, columns, shape.scale,
+    weighted_rows(profile, key_rows(tensors.key, key), tensors.key.row_stride, d, at.grad_weights, columns, rows, columns, shape.scale,
                   true, rows_of(tensors.grad_query, query), tensors.grad_query.row_stride);
     transposed_weighted_rows(profile, q, tensors.query.row_stride, d, at.grad_weights, columns, columns, rows, shape.scale,
-                             rows_of(tensors.grad_key, key), tensors.grad_key.row_stride);
+                             key_rows(tensors.grad_key, key), tensors.grad_key.row_stride);
   }
 }
 
-void backward_head(const Profile& profile, const AttentionShape& shape, const AttentionBackward& tensors, int64_t batch,
-                   int64_t head) {
+// The heads of queries that share one head of keys, in order: their gradients meet there.
+void backward_group(const Profile& profile, const AttentionShape& shape, const AttentionBackward& tensors, int64_t batch,
+                    int64_t key_head) {
   const int64_t d = shape.head_size, size = std::min(query_block(shape.queries), shape.queries);
   const int64_t scores = size * std::min(kKeyBlock, shape.keys), packed = TransposedRows::floats(shape.keys, d);
   float* const memory = thread_scratch(Scratch::kAttention, 2 * packed + 2 * scores + size);
-  const Head at{batch, head, {memory, d}, {memory + packed, d}, memory + 2 * packed, memory + 2 * packed + scores,
-                memory + 2 * packed + 2 * scores};
-  at.keys.pack(tensors.key.at(batch, head, 0), tensors.key.row_stride, shape.keys);
-  at.values.pack(tensors.value.at(batch, head, 0), tensors.value.row_stride, shape.keys);
-  for (int64_t query = 0; query < shape.queries; query += size) {
-    backward_block(profile, shape, tensors, at, query, std::min(size, shape.queries - query));
+  Head at{batch, key_head * shape.group, key_head, {memory, d}, {memory + packed, d}, memory + 2 * packed,
+          memory + 2 * packed + scores, memory + 2 * packed + 2 * scores};
+  at.keys.pack(tensors.key.at(batch, key_head, 0), tensors.key.row_stride, shape.keys);
+  at.values.pack(tensors.value.at(batch, key_head, 0), tensors.value.row_stride, shape.keys);
+  for (int64_t i = 0; i < shape.group; ++i, ++at.head) {
+    for (int64_t query = 0; query < shape.queries; query += size) {
+      backward_block(profile, shape, tensors, at, query, std::min(size, shape.queries - query));
+    }
   }
 }
 
 }  // namespace
 
 void flash_attention_backward(const Profile& profile, const AttentionShape& shape, const AttentionBackward& tensors) {
-  parallel_run(shape.batch * shape.heads, [&](int64_t task) {
-    backward_head(profile, shape, tensors, task / shape.heads, task % shape.heads);
+  const int64_t key_heads = shape.heads / shape.group;
+  parallel_run(shape.batch * key_heads, [&](int64_t task) {
+    backward_group(profile, shape, tensors, task / key_heads, task % key_heads);
   });
 }
 

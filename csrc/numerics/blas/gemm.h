@@ -36,6 +36,18 @@ DENSECORE_KERNEL(gemm_parallel, GemmFn);
 // On the calling thread alone, for use inside a parallel task.
 DENSECORE_KERNEL(gemm_serial, GemmFn);
 
+// The product of at::native::cpublas (ATen/native/cpu/BlasKernel.cpp), which takes a matrix that BLAS does not: one whose rows overlap or
+// are one and the same. transa and transb may not both be 'T'. On the calling thread.
+DENSECORE_KERNEL(gemm_loops, GemmFn);
+
+// Whether ATen hands A and B to BLAS (use_blas_gemm in ATen/native/CPUBlas.cpp): a leading dimension may not be smaller than a column,
+// unless there is one column only.
+constexpr bool suits_blas(char transa, char transb, int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb) {
+  const int64_t a_column = transa == 'N' ? m : k, a_columns = transa == 'N' ? k : m;
+  const int64_t b_column = transb == 'N' ? k : n, b_columns = transb == 'N' ? n : k;
+  return (a_columns == 1 || lda >= a_column) && (b_columns == 1 || ldb >= b_column);
+}
+
 // Whether the reference's order for this shape is a provisional model (provenance "sgemm_small").
 inline bool gemm_is_provisional(const Profile& profile, char transa, int64_t m, int64_t n, int64_t k) {
   return profile.blas->find(BlasRoutine::kGemm, transa, m * n * k).provisional;
