@@ -5,99 +5,192 @@
     torch_densecore.emulate_cpu("random")               # from here on
     DENSECORE_EMULATE_CPU=random python train.py        # the whole process
 
-"random" is what a `--device=densecore` run needs for weights that are drawn on the CPU; "all" is every op that has a kernel.
-Off by default. The kernels are put on torch's CPU dispatch key for the whole process, all threads, and torch's own come back
-exactly when the last user leaves.
+"random" is what a `--device=densecore` run needs for weights that are drawn on the CPU; a list of ops or groups takes over these
+and leaves all others alone. "all", the default, serves the CPU as the device is served: by our kernels, by torch's own where the
+registry says `exact`, and where neither is certified under `DENSECORE_UNCERTIFIED`.
+
+Off by default: no op of the CPU is touched. The kernels are put on torch's CPU dispatch key for the whole process, all threads, and
+torch's own come back exactly when the last user leaves.
 """
 
 from __future__ import annotations
 
+import difflib
 import functools
+import inspect
 import os
+import threading
 from collections.abc import Callable
+from fnmatch import fnmatchcase
 from typing import Any, TypeVar
+
+import torch
+from torch.utils._contextlib import context_decorator
 
 from torch_densecore import profile
 from torch_densecore._device import unsupported
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+ALL = ("all", "1")
+
 GROUPS: dict[str, tuple[str, ...]] = {
     # draws, and what torch.nn.init computes from them
     "random": (
         "normal_", "uniform_", "bernoulli_.float", "bernoulli_.Tensor", "bernoulli.out", "exponential_", "log_normal_", "cauchy_",
-        "geometric_", "random_", "random_.from", "random_.to", "randperm.generator_out", "multinomial", "multinomial.out",
-        "normal.Tensor_float", "normal.float_Tensor", "normal.Tensor_Tensor", "native_dropout", "erfinv", "erfinv_", "erfinv.out",
+        "geometric_", "multinomial", "normal.Tensor_float", "normal.float_Tensor", "normal.Tensor_Tensor", "native_dropout", "erfinv*",
+    ),
+    "blas": ("*mm", "*mm.out", "*mm_", "_addmm_activation*", "*mv", "*mv.out", "*mv_", "dot", "vdot", "addr*"),
+    "reduction": (
+        "sum.*", "nansum*", "mean.*", "prod*", "amax*", "amin*", "max", "max.unary_out", "min", "min.unary_out", "*norm.Scalar*",
+        "linalg_vector_norm*", "var*", "std*", "logsumexp*", "cumsum*", "cumprod*",
+    ),
+    "transcendental": (
+        "*exp", "*exp2", "*expm1", "*log", "*log2", "*log10", "*log1p", "*sin", "*cos", "*tan", "*sinh", "*cosh", "*tanh", "*asinh",
+        "*acosh", "*atanh", "erf", "erfc", "erfinv", "pow*", "sigmoid", "silu*", "gelu*", "mish*", "softplus*", "elu*", "logit*",
+        "*softmax*",
     ),
 }  # fmt: skip
 
 
 def available() -> list[str]:
-    """Ops that can be emulated on the CPU: those with a kernel of ours, by full name."""
+    """Ops that can be emulated on the CPU one by one: those with a kernel of ours, by full name."""
     from torch_densecore import _C
 
     return sorted(name for name, device_only in _C.own_kernels() if not device_only)
 
 
-def resolve(words: tuple[str, ...]) -> list[str]:
-    """The ops that `words` name: a group, "all", or ops such as "aten::normal_" or "normal_". Raises ValueError for others."""
+def _matches(word: str, known: list[str]) -> list[str]:
+    """The ops that a word names: a full name ("aten::add.Tensor", "add.Tensor"), all overloads ("add"), or a pattern ("*softmax*")."""
+    pattern = word if "::" in word else f"aten::{word}"
+    found = [name for name in known if fnmatchcase(name, pattern)]
+    return found or [name for name in known if fnmatchcase(name, f"{pattern}.*")]
+
+
+def resolve(words: tuple[str, ...]) -> list[str] | None:
+    """The ops that `words` name, or None for all. Raises ValueError for a word that names nothing we have a kernel for."""
     if reason := unsupported(profile.current()):
         raise profile.ProfileError(reason.replace("device 'densecore'", "emulate_cpu"))
     known = available()
-    names: list[str] = []
+    names: dict[str, None] = {}
     for word in words:
-        group = word.removeprefix("@")
-        if group in ("all", "1"):
-            found = known
-        elif group in GROUPS:
-            found = [f"aten::{op}" for op in GROUPS[group] if f"aten::{op}" in known]
-        else:
-            name = word if "::" in word else f"aten::{word}"
-            found = [name] if name in known else []
+        if word.removeprefix("@") in ALL:
+            continue
+        members = GROUPS.get(word.removeprefix("@"), (word,))
+        found = [name for member in members for name in _matches(member, known)]
         if not found:
-            raise ValueError(
-                f"torch_densecore: nothing to emulate for {word!r}: this build has no such kernel. "
-                f"Groups: {', '.join([*GROUPS, 'all'])}; ops: see `densecore coverage`"
-            )
-        names += [name for name in found if name not in names]
-    return names
+            raise ValueError(_unknown(word, known))
+        names.update(dict.fromkeys(found))
+    return None if any(word.removeprefix("@") in ALL for word in words) else list(names)
+
+
+def _unknown(word: str, known: list[str]) -> str:
+    short = [name.removeprefix("aten::") for name in known]
+    near = difflib.get_close_matches(word.removeprefix("aten::").removeprefix("@"), [*short, *GROUPS], n=3)
+    hint = f"; did you mean {', '.join(near)}?" if near else ""
+    groups = ", ".join(f"@{group}" for group in GROUPS)
+    return (
+        f"torch_densecore: nothing to emulate for {word!r}: this build has no such kernel{hint} "
+        f"Groups: all, {groups}; ops: see `densecore coverage --tier kernel`"
+    )
 
 
 class emulate_cpu:  # noqa: N801  (used like a function)
-    """Puts our kernels of the named ops on the CPU; see the module's text. Raises ValueError for an op without a kernel."""
+    """Serves the CPU's tensors by our kernels, for the ops named; see the module's text.
+
+    Acts at once, as torch.set_grad_enabled does: a bare call stays in force until `restore()`, `with` ends it at the block's end, and a
+    decorator ends it there and then and starts it again around each call of the function. Nests, and serves all threads.
+    Raises ValueError for a word that names no kernel of ours.
+    """
 
     def __init__(self, *words: str) -> None:
-        from torch_densecore import _C
-
         self.words = words or ("all",)
         self.ops = resolve(self.words)
-        self.active = True
-        _C.emulate_on_cpu(self.ops)
+        self._lock = threading.Lock()
+        self._called = True  # started by the call itself, and not taken over by `with` yet
+        _start(self.ops)
+
+    def _take_over(self) -> bool:
+        with self._lock:
+            called, self._called = self._called, False
+        return called
 
     def restore(self) -> None:
-        """Gives the CPU its own kernels back."""
-        from torch_densecore import _C
-
-        if self.active:
-            self.active = False
-            _C.restore_cpu_kernels(self.ops)
+        """Ends what a bare call started. Does nothing the second time."""
+        if self._take_over():
+            _stop(self.ops)
 
     def __enter__(self) -> emulate_cpu:
+        if not self._take_over():
+            _start(self.ops)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self.restore()
+        _stop(self.ops)
 
     def __call__(self, function: Function) -> Function:
-        """Decorator: the kernels serve the CPU while `function` runs."""
+        """Decorator for functions, generators and coroutines: in force while they run."""
         self.restore()
+        if not inspect.iscoroutinefunction(function):
+            return context_decorator(lambda: emulate_cpu(*self.words), function)
 
         @functools.wraps(function)
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
+        async def wrapper(*args: Any, **kwargs: Any) -> Any:
             with emulate_cpu(*self.words):
-                return function(*args, **kwargs)
+                return await function(*args, **kwargs)
 
         return wrapper  # type: ignore[return-value]
+
+
+def _start(ops: list[str] | None) -> None:
+    from torch_densecore import _C
+
+    if ops is not None:
+        return _C.emulate_on_cpu(ops)
+    _C.emulate_all_on_cpu()
+    _refusal.start()
+
+
+def _stop(ops: list[str] | None) -> None:
+    from torch_densecore import _C
+
+    if ops is not None:
+        return _C.restore_cpu_kernels(ops)
+    _refusal.stop()
+    _C.restore_all_cpu_kernels()
+
+
+class _Refusal:
+    """Inductor refuses to compile while all ops are emulated: it generates arithmetic of its own, which no dispatcher sees."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._own: Any = None
+
+    def start(self) -> None:
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                self._own = torch._TorchCompileInductorWrapper.__call__
+                torch._TorchCompileInductorWrapper.__call__ = _refuse_inductor
+
+    def stop(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                torch._TorchCompileInductorWrapper.__call__ = self._own
+
+
+def _refuse_inductor(*args: object, **kwargs: object) -> Any:
+    raise NotImplementedError(
+        "torch.compile's inductor backend generates arithmetic of its own, whose bits are not the reference's, so it is not "
+        "supported under emulate_cpu. Run uncompiled (nanoGPT: --compile=False) or use "
+        'torch.compile(..., backend="eager") or backend="aot_eager"'
+    )
+
+
+_refusal = _Refusal()
 
 
 def emulated() -> list[str]:

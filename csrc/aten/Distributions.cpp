@@ -18,7 +18,7 @@
 #include <ATen/ops/multinomial_ops.h>
 #include <ATen/ops/native_dropout_ops.h>
 #include <ATen/ops/normal_ops.h>
-#include <ATen/ops/topk.h>
+#include <ATen/ops/topk_ops.h>
 #include <ATen/ops/uniform_ops.h>
 
 #include <algorithm>
@@ -351,7 +351,8 @@ at::Tensor multinomial(const at::Tensor& self, int64_t samples, bool replacement
   exponential_(q, 1, generator);
   at::div_out(q, self, q);
   if (samples == 1) return at::argmax(q, -1, /*keepdim=*/true);
-  return std::get<1>(at::topk(q, samples));
+  const c10::DispatchKeySet ours(c10::DispatchKey::PrivateUse1);  // on the CPU too, where topk need not be emulated
+  return std::get<1>(at::_ops::topk::redispatch(ours, q, samples, -1, true, true));
 }
 DENSECORE_OP("aten::multinomial", multinomial);
 

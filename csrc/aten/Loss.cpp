@@ -4,10 +4,10 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/huber_loss.h>
-#include <ATen/ops/mean.h>
+#include <ATen/ops/mean_ops.h>
 #include <ATen/ops/mse_loss.h>
 #include <ATen/ops/smooth_l1_loss.h>
-#include <ATen/ops/sum.h>
+#include <ATen/ops/sum_ops.h>
 
 #include "aten/host_call.h"
 #include "aten/op_registration.h"
@@ -23,7 +23,9 @@ Tensor loss(const Tensor& self, const Tensor& target, int64_t reduction, Rest...
   if (self.scalar_type() != at::kFloat || target.scalar_type() != at::kFloat) return host::call<Op>(self, target, reduction, rest...);
   const Tensor terms = host::run<Op>(self, target, at::Reduction::None, rest...);
   if (reduction == at::Reduction::None) return terms;
-  return reduction == at::Reduction::Mean ? at::mean(terms) : at::sum(terms);
+  const c10::DispatchKeySet ours(c10::DispatchKey::PrivateUse1);  // on the CPU too, where sum need not be emulated
+  return reduction == at::Reduction::Mean ? at::_ops::mean_dim::redispatch(ours, terms, c10::OptionalArrayRef<int64_t>(), false, {})
+                                          : at::_ops::sum_dim_IntList::redispatch(ours, terms, c10::OptionalArrayRef<int64_t>(), false, {});
 }
 
 Tensor mse_loss(const Tensor& self, const Tensor& target, int64_t reduction) {

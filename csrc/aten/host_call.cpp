@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "aten/device_check.h"
+#include "aten/nested_call.h"
 #include "runtime/allocator.h"
 #include "runtime/generator.h"
 
@@ -175,7 +176,8 @@ class Call {
     }
     const auto* impl = host.unsafeGetTensorImpl();
     const bool was_argument = std::find(host_arguments_.begin(), host_arguments_.end(), impl) != host_arguments_.end();
-    if (was_argument || results_stay_on_host_ || !host.is_cpu()) return host;
+    // Without a densecore argument the call is one of the CPU's, under emulate_cpu.
+    if (was_argument || results_stay_on_host_ || !devices_.device || !host.is_cpu()) return host;
     TORCH_CHECK_NOT_IMPLEMENTED(host.layout() == c10::kStrided, c10::toString(op_.operator_name()), ": layout ",
                                 host.layout(), " is not supported on device 'densecore'");
     TORCH_CHECK_NOT_IMPLEMENTED(!host.is_quantized(), c10::toString(op_.operator_name()),
@@ -274,6 +276,7 @@ DtypeMask Kernel::dtypes(const c10::OperatorHandle& op, const torch::jit::Stack&
 }
 
 void Kernel::operator()(const c10::OperatorHandle& op, torch::jit::Stack* stack) const {
+  if (C10_UNLIKELY(NestedCall::active())) return run(op, stack);
   const DtypeMask used = dtypes(op, *stack);
   run(op, stack, C10_LIKELY(policy_.allows(used)) ? ServedBy::kHost : policy_.decide(used));
 }
@@ -301,6 +304,7 @@ void Kernel::run(const c10::OperatorHandle& op, torch::jit::Stack* stack, Served
   const size_t argument_count = op.schema().arguments().size();
   for (auto& value : torch::jit::last(*stack, argument_count)) call.to_host(const_cast<IValue&>(value));
   call.check_devices();
+  const NestedCall nested;
   if (C10_LIKELY(server == ServedBy::kHost)) {
     call_cpu_kernel(op, stack);
   } else {

@@ -35,8 +35,7 @@ std::string dtype_list(DtypeMask mask) {
 
 std::string uncertified_message(const std::string& op, DtypeMask dtypes) {
   std::ostringstream text;
-  text << op << " has no certified kernel for " << dtype_list(dtypes) << " on device 'densecore' (profile: "
-       << describe(current_profile()) << ")";
+  text << op << " has no certified kernel for " << dtype_list(dtypes) << " (profile: " << describe(current_profile()) << ")";
   return text.str();
 }
 

@@ -1,6 +1,6 @@
 // Bindings of variance and standard deviation (std_var_out and std_var_mean_out of ATen/native/ReduceOps.cpp).
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/mean.h>
+#include <ATen/ops/mean_ops.h>
 #include <ATen/ops/std.h>
 #include <ATen/ops/std_mean.h>
 #include <ATen/ops/var.h>
@@ -37,7 +37,8 @@ void warn_about_freedom(const char* name, const at::TensorIterator& iter, double
 
 // std_var_all_cpu: two passes over all elements, in the order of the tensor's memory.
 double variance_of_all(const Tensor& self, VarianceOp op) {
-  const double mean = at::mean(self).item<float>();
+  const c10::DispatchKeySet ours(c10::DispatchKey::PrivateUse1);  // on the CPU too, where mean need not be emulated
+  const double mean = at::_ops::mean_dim::redispatch(ours, self, c10::OptionalArrayRef<int64_t>(), false, {}).item<float>();
   at::TensorIterator iter = at::TensorIteratorConfig().add_const_input(self).build();
   const auto sums = reduce_ranges(iter.numel(), current_profile(), [&](int64_t begin, int64_t end) {
     double sum = 0;

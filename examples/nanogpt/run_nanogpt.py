@@ -43,16 +43,32 @@ def prepare(work: Path) -> None:
     (folder / "meta.pkl").write_bytes(pickle.dumps(meta))
 
 
+def prepare_work(checkout: Path, work: Path) -> None:
+    """Makes a working directory in which the checkout's scripts find what they open there. Raises SystemExit without a checkout."""
+    if not (checkout / "train.py").is_file():
+        raise SystemExit(f"{checkout} is not a nanoGPT checkout: it has no train.py")
+    prepare(work)
+    shutil.copy(checkout / "configurator.py", work)  # train.py and sample.py open it in the working directory
+    if importlib.util.find_spec("tiktoken") is None:
+        (work / "stand_ins").mkdir(exist_ok=True)
+        (work / "stand_ins" / "tiktoken.py").write_text("")
+
+
+def run_script(checkout: Path, work: Path, command: list[str], capture: bool = True) -> str:
+    """Runs a command in the working directory, the checkout's modules importable; returns what it printed, SystemExit if it fails."""
+    print("+", " ".join(command[1:]), flush=True)
+    paths = [str(checkout), *([str(work / "stand_ins")] if (work / "stand_ins").is_dir() else [])]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([*paths, *filter(None, [os.environ.get("PYTHONPATH")])])}
+    done = subprocess.run(command, cwd=work, env=env, stdout=subprocess.PIPE if capture else None, text=True)
+    if done.returncode:
+        raise SystemExit(done.returncode)
+    return done.stdout or ""
+
+
 def launch(checkout: Path, work: Path, script: str, *options: str, emulate: str = "random") -> None:
     """Starts a script of the checkout through `densecore run`; raises SystemExit if it fails."""
     launcher = [sys.executable, "-m", "torch_densecore.cli", "run", f"--emulate-cpu={emulate}", "--"]
-    command = [*launcher, str(checkout / script), *options]
-    print("+", " ".join(command[2:]), flush=True)
-    paths = [str(checkout), *([str(work / "stand_ins")] if (work / "stand_ins").is_dir() else [])]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([*paths, *filter(None, [os.environ.get("PYTHONPATH")])])}
-    code = subprocess.run(command, cwd=work, env=env).returncode
-    if code:
-        raise SystemExit(code)
+    run_script(checkout, work, [*launcher, str(checkout / script), *options], capture=False)
 
 
 def main() -> None:
@@ -66,13 +82,7 @@ def main() -> None:
     parser.add_argument("--emulate-cpu", default="random", help='see `densecore run --help`; "none" keeps the host\'s own draws')
     args = parser.parse_args()
     checkout, work = args.checkout.resolve(), args.work.resolve()
-    if not (checkout / "train.py").is_file():
-        raise SystemExit(f"{checkout} is not a nanoGPT checkout: it has no train.py")
-    prepare(work)
-    shutil.copy(checkout / "configurator.py", work)  # train.py and sample.py open it in the working directory
-    if importlib.util.find_spec("tiktoken") is None:
-        (work / "stand_ins").mkdir(exist_ok=True)
-        (work / "stand_ins" / "tiktoken.py").write_text("")
+    prepare_work(checkout, work)
     common = [*CONFIG, f"--device={args.device}", f"--dropout={args.dropout}", "--out_dir=out", f"--lr_decay_iters={args.steps}"]
     common.append(f"--warmup_iters={args.steps // 10}")
     half = max(args.steps // 2, 1)
