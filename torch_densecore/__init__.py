@@ -14,7 +14,8 @@ def _autoload() -> None:
 import torch  # noqa: E402, F401  (after _autoload: torch's autoload calls back into this half-imported package)
 
 from torch_densecore import _device  # noqa: E402
-from torch_densecore.emulate import accept_cpu_draws, emulate_cpu  # noqa: E402
+from torch_densecore.draws import accept_cpu_draws  # noqa: E402
+from torch_densecore.emulate import emulate_cpu  # noqa: E402
 from torch_densecore.strictness import UncertifiedOpError, get_uncertified, set_uncertified, uncertified  # noqa: E402
 
 __all__ = [

@@ -40,13 +40,14 @@ def register() -> None:
         )
         return
     torch.utils.rename_privateuse1_backend("densecore")
-    from torch_densecore import _module, emulate, native_profile, optim_defaults, profile, registry, strictness
+    from torch_densecore import _module, draws, emulate, native_profile, optim_defaults, profile, registry, strictness
 
     torch._register_device_module("densecore", _module)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     registry.apply()
     strictness.apply()
     optim_defaults.apply()
+    draws.apply()
     emulate.apply()
 
     def follow(current: Profile) -> None:

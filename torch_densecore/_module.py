@@ -157,7 +157,8 @@ def memory_stats(device: Any = None) -> dict[str, int]:
 
 
 def manual_seed(seed: int) -> None:
-    """Seeds the stream shared with the CPU."""
+    """Seeds the stream shared with the CPU. torch.manual_seed calls this before it seeds the CPU."""
+    _C.look_for_draws()
     torch.default_generator.manual_seed(int(seed))
 
 

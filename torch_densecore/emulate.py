@@ -27,31 +27,12 @@ from typing import Any, TypeVar
 import torch
 from torch.utils._contextlib import context_decorator
 
-from torch_densecore import profile
+from torch_densecore import profile, registry
 from torch_densecore._device import unsupported
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 ALL = ("all", "1")
-
-GROUPS: dict[str, tuple[str, ...]] = {
-    # draws, and what torch.nn.init computes from them
-    "random": (
-        "normal_", "uniform_", "bernoulli_.float", "bernoulli_.Tensor", "bernoulli.out", "exponential_", "log_normal_", "cauchy_",
-        "geometric_", "multinomial", "normal.Tensor_float", "normal.float_Tensor", "normal.Tensor_Tensor", "native_dropout", "erfinv*",
-    ),
-    "blas": ("*mm", "*mm.out", "*mm_", "_addmm_activation*", "*mv", "*mv.out", "*mv_", "dot", "vdot", "addr*"),
-    "reduction": (
-        "sum.*", "nansum*", "mean.*", "prod*", "amax*", "amin*", "max", "max.unary_out", "min", "min.unary_out", "*norm.Scalar*",
-        "linalg_vector_norm*", "var*", "std*", "logsumexp*", "cumsum*", "cumprod*",
-    ),
-    "transcendental": (
-        "*exp", "*exp2", "*expm1", "*log", "*log2", "*log10", "*log1p", "*sin", "*cos", "*tan", "*sinh", "*cosh", "*tanh", "*asinh",
-        "*acosh", "*atanh", "erf", "erfc", "erfinv", "pow*", "sigmoid", "silu*", "gelu*", "mish*", "softplus*", "elu*", "logit*",
-        "*softmax*",
-    ),
-}  # fmt: skip
-
 
 def available() -> list[str]:
     """Ops that can be emulated on the CPU one by one: those with a kernel of ours, by full name."""
@@ -60,8 +41,17 @@ def available() -> list[str]:
     return sorted(name for name, device_only in _C.own_kernels() if not device_only)
 
 
+def groups() -> dict[str, list[str]]:
+    """The registry's groups of ops (families and kinds of arithmetic), those with a kernel of ours."""
+    members: dict[str, list[str]] = {}
+    for name in available():
+        for group in registry.get(name).groups:
+            members.setdefault(group, []).append(name)
+    return members
+
+
 def _matches(word: str, known: list[str]) -> list[str]:
-    """The ops that a word names: a full name ("aten::add.Tensor", "add.Tensor"), all overloads ("add"), or a pattern ("*softmax*")."""
+    """The ops that a word names: one ("aten::add.Tensor", "add.Tensor"), all overloads ("add"), or a pattern ("*softmax*")."""
     pattern = word if "::" in word else f"aten::{word}"
     found = [name for name in known if fnmatchcase(name, pattern)]
     return found or [name for name in known if fnmatchcase(name, f"{pattern}.*")]
@@ -71,35 +61,34 @@ def resolve(words: tuple[str, ...]) -> list[str] | None:
     """The ops that `words` name, or None for all. Raises ValueError for a word that names nothing we have a kernel for."""
     if reason := unsupported(profile.current()):
         raise profile.ProfileError(reason.replace("device 'densecore'", "emulate_cpu"))
-    known = available()
+    known, by_group = available(), groups()
     names: dict[str, None] = {}
+    everything = False
     for word in words:
-        if word.removeprefix("@") in ALL:
-            continue
-        members = GROUPS.get(word.removeprefix("@"), (word,))
-        found = [name for member in members for name in _matches(member, known)]
-        if not found:
-            raise ValueError(_unknown(word, known))
+        bare = word.removeprefix("@")
+        everything = everything or bare in ALL
+        found = by_group.get(bare, []) if word.startswith("@") or bare == "random" else _matches(word, known)
+        if not found and bare not in ALL:
+            raise ValueError(_unknown(word, known, list(by_group)))
         names.update(dict.fromkeys(found))
-    return None if any(word.removeprefix("@") in ALL for word in words) else list(names)
+    return None if everything else list(names)
 
 
-def _unknown(word: str, known: list[str]) -> str:
-    short = [name.removeprefix("aten::") for name in known]
-    near = difflib.get_close_matches(word.removeprefix("aten::").removeprefix("@"), [*short, *GROUPS], n=3)
-    hint = f"; did you mean {', '.join(near)}?" if near else ""
-    groups = ", ".join(f"@{group}" for group in GROUPS)
+def _unknown(word: str, known: list[str], groups: list[str]) -> str:
+    names = [name.removeprefix("aten::") for name in known] + [f"@{group}" for group in groups]
+    near = difflib.get_close_matches(word.removeprefix("aten::"), names, n=3)
+    hint = f"; did you mean {', '.join(near)}?" if near else "."
     return (
         f"torch_densecore: nothing to emulate for {word!r}: this build has no such kernel{hint} "
-        f"Groups: all, {groups}; ops: see `densecore coverage --tier kernel`"
+        f"Groups: all, {', '.join(f'@{group}' for group in sorted(groups))}; ops: see `densecore coverage --tier kernel`"
     )
 
 
 class emulate_cpu:  # noqa: N801  (used like a function)
     """Serves the CPU's tensors by our kernels, for the ops named; see the module's text.
 
-    Acts at once, as torch.set_grad_enabled does: a bare call stays in force until `restore()`, `with` ends it at the block's end, and a
-    decorator ends it there and then and starts it again around each call of the function. Nests, and serves all threads.
+    Acts at once, as torch.set_grad_enabled does: a bare call stays in force until `restore()`, `with` ends it at the block's end,
+    and a decorator ends it there and then and starts it again around each call of the function. Nests, and serves all threads.
     Raises ValueError for a word that names no kernel of ours.
     """
 
@@ -145,6 +134,7 @@ class emulate_cpu:  # noqa: N801  (used like a function)
 def _start(ops: list[str] | None) -> None:
     from torch_densecore import _C
 
+    _C.look_for_draws()
     if ops is not None:
         return _C.emulate_on_cpu(ops)
     _C.emulate_all_on_cpu()
@@ -154,6 +144,8 @@ def _start(ops: list[str] | None) -> None:
 def _stop(ops: list[str] | None) -> None:
     from torch_densecore import _C
 
+    if ops is None or "aten::normal_" in ops:
+        _C.forget_draws()
     if ops is not None:
         return _C.restore_cpu_kernels(ops)
     _refusal.stop()
@@ -198,13 +190,6 @@ def emulated() -> list[str]:
     from torch_densecore import _C
 
     return sorted(_C.emulated_ops())
-
-
-def accept_cpu_draws() -> None:
-    """Regards all random draws made on the CPU so far as acceptable, though they used this host's own arithmetic."""
-    from torch_densecore import _C
-
-    _C.accept_host_draws()
 
 
 def apply() -> None:

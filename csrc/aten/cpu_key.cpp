@@ -113,19 +113,21 @@ void other_layout(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch
   layout_kernel(op, key).callBoxed(op, keys, stack);
 }
 
+c10::RegistrationHandleRAII put_emulation(const std::string& name) {
+  const OpKernel* kernel = own_kernel(name);
+  if (kernel != nullptr && !kernel->device_only) return put(parse_op_name(name), DispatchKey::CPU, kernel->make(), kernel->signature);
+  return put(parse_op_name(name), DispatchKey::CPU, c10::KernelFunction::makeFromBoxedFunction<&as_on_device>(), std::nullopt);
+}
+
 void emulate(const std::string& name) {
   const auto op = find_op(name);
   auto& entry = state().emulated[name];
-  const OpKernel* kernel = own_kernel(name);
-  const bool direct = kernel != nullptr && !kernel->device_only;
   if (!entry) {
-    entry = std::make_unique<Emulated>(Emulated{0, kernel != nullptr, op.getComputedKernelForDispatchKey(DispatchKey::CPU), std::nullopt});
+    entry = std::make_unique<Emulated>(Emulated{0, own_kernel(name) != nullptr, op.getComputedKernelForDispatchKey(DispatchKey::CPU), std::nullopt});
   }
   if (entry->depth++ > 0) return;
   host::kernel_of(op).set_original(&entry->original);
-  entry->registration.emplace(direct ? put(op.operator_name(), DispatchKey::CPU, kernel->make(), kernel->signature)
-                                     : put(op.operator_name(), DispatchKey::CPU,
-                                           c10::KernelFunction::makeFromBoxedFunction<&as_on_device>(), std::nullopt));
+  entry->registration.emplace(put_emulation(name));
 }
 
 void restore(const std::string& name) {
@@ -173,7 +175,12 @@ std::vector<c10::RegistrationHandleRAII> watch_other_layouts() {
 }  // namespace
 
 void keep_on_cpu_key(const char* name, c10::KernelFunction kernel, c10::impl::CppSignature signature) {
+  const std::lock_guard lock(state().mutex);
   state().kept.push_back(put(parse_op_name(name), DispatchKey::CPU, std::move(kernel), signature));
+  const auto found = state().emulated.find(name);
+  if (found == state().emulated.end() || found->second->depth == 0) return;
+  found->second->registration.reset();
+  found->second->registration.emplace(put_emulation(name));
 }
 
 void emulate_on_cpu(const std::vector<std::string>& names) {
@@ -219,6 +226,12 @@ std::vector<std::string> emulated_ops() {
     if (entry->depth > 0 && entry->own) names.push_back(name);
   }
   return names;
+}
+
+bool is_emulated_on_cpu(const std::string& name) {
+  const std::lock_guard lock(state().mutex);
+  const auto found = state().emulated.find(name);
+  return found != state().emulated.end() && found->second->depth > 0;
 }
 
 }  // namespace densecore

@@ -9,7 +9,7 @@
 
 namespace densecore {
 
-// Replaces torch's CPU kernel of an op for the life of the process.
+// Replaces torch's CPU kernel of an op for the life of the process; below a kernel of ours if the op is being emulated.
 void keep_on_cpu_key(const char* name, c10::KernelFunction kernel, c10::impl::CppSignature signature);
 
 // Serves CPU tensors as the device serves its own, for the ops of `names`, until restore_cpu_kernels(names): by the kernels that
@@ -24,5 +24,6 @@ void restore_all_cpu_kernels();
 
 // The ops that kernels of ours serve on the CPU at this moment.
 std::vector<std::string> emulated_ops();
+bool is_emulated_on_cpu(const std::string& name);
 
 }  // namespace densecore

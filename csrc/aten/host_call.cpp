@@ -77,8 +77,7 @@ class Call {
     } else if (value.isDevice()) {
       device_to_host(value);
     } else if (value.isGenerator()) {
-      devices_.see(std::optional(value.toGenerator()));
-      value = host_generator(value.toGenerator());
+      generator_to_host(value);
     }
   }
 
@@ -94,6 +93,7 @@ class Call {
   }
 
   void check_devices() const {
+    if (C10_UNLIKELY(host_generator_ && devices_.device)) raise_generator_device();
     if (C10_UNLIKELY(devices_.suspicious())) devices_.decide(c10::toString(op_.operator_name()));
   }
 
@@ -129,6 +129,21 @@ class Call {
     at::Tensor host = make_alias(impl, host_storage(impl));
     aliases_.push_back({tensor, host});
     return host;
+  }
+
+  void generator_to_host(IValue& value) {
+    const at::Generator generator = value.toGenerator();
+    devices_.see(std::optional(generator));
+    if (generator.device().type() == kDeviceType) {
+      value = host_generator(generator);
+    } else {
+      host_generator_ = true;
+    }
+  }
+
+  [[noreturn]] void raise_generator_device() const {
+    TORCH_CHECK(false, "Expected a 'densecore' device type for generator but found 'cpu' (when checking arguments of ",
+                c10::toString(op_.operator_name()), ")");
   }
 
   // Arguments that share a storage share the alias's too: kernels test for overlap.
@@ -216,6 +231,7 @@ class Call {
   const c10::OperatorHandle& op_;
   DeviceCheck devices_;
   bool results_stay_on_host_ = false;
+  bool host_generator_ = false;
   c10::SmallVector<Alias, 6> aliases_;
   c10::SmallVector<StoragePair, 6> storages_;
   c10::SmallVector<StoragePair, 2> results_;

@@ -61,6 +61,10 @@ void bind_ops(py::module_& module) {
     for (const auto& kernel : op_kernels()) names.emplace_back(kernel.name, kernel.device_only);
     return names;
   });
+  module.def("count_host_draws", &count_host_draws);
+  module.def("counting_host_draws", &counting_host_draws);
+  module.def("look_for_draws", &look_for_draws);
+  module.def("forget_draws", &forget_draws);
   module.def("host_draws", &host_draws);
   module.def("accept_host_draws", &accept_host_draws);
 }
@@ -87,7 +91,6 @@ PYBIND11_MODULE(_C, module) {
   densecore::use_torch_threads();
   densecore::register_device_kernels(densecore::own_kernels_wanted());
   densecore::register_cpu_branches();
-  densecore::register_draw_counters();
   densecore::bind_memory(module);
   densecore::bind_policy(module);
   densecore::bind_ops(module);

@@ -23,14 +23,14 @@ CERTIFICATE = Path(__file__).parent.parent / "certificates" / "nanogpt.json"
 WATCH = Path(__file__).parent / "watch.py"
 HALF = 25
 TRAIN = (
-    "config/train_shakespeare_char.py --compile=False --dtype=float32 --gradient_accumulation_steps=1 --batch_size=4 --block_size=32 "
-    "--n_layer=4 --n_head=4 --n_embd=64 --dropout=0.2 --eval_iters=2 --log_interval=1 --warmup_iters=5 --lr_decay_iters=50 "
+    "config/train_shakespeare_char.py --compile=False --dtype=float32 --gradient_accumulation_steps=1 --batch_size=4 "
+    "--block_size=32 --n_layer=4 --n_head=4 --n_embd=64 --dropout=0.2 --eval_iters=2 --log_interval=1 --warmup_iters=5 --lr_decay_iters=50 "
     f"--always_save_checkpoint=True --eval_interval={HALF} --out_dir=out"
 ).split()
 PARTS: dict[str, list[str]] = {
     "train": ["train.py", *TRAIN, f"--max_iters={HALF}"],
     "resume": ["train.py", *TRAIN, f"--max_iters={2 * HALF}", "--init_from=resume"],
-    "sample": ["sample.py", "--dtype=float32", "--compile=False", "--out_dir=out", "--num_samples=1", "--max_new_tokens=60", "--start=A"],
+    "sample": ["sample.py", *"--dtype=float32 --compile=False --out_dir=out --num_samples=1 --max_new_tokens=60 --start=A".split()],
 }
 SIDES = {"cpu": ["--emulate-cpu"], "densecore": []}
 IRRELEVANT = re.compile(r", time [\d.]+ms, mfu .*|tokens per iteration.*|.*device.*|Overriding.*|.*number of .*")

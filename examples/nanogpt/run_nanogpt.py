@@ -55,7 +55,7 @@ def prepare_work(checkout: Path, work: Path) -> None:
 
 
 def run_script(checkout: Path, work: Path, command: list[str], capture: bool = True) -> str:
-    """Runs a command in the working directory, the checkout's modules importable; returns what it printed, SystemExit if it fails."""
+    """Runs a command in the working directory, with the checkout's modules; returns what it printed, SystemExit if it fails."""
     print("+", " ".join(command[1:]), flush=True)
     paths = [str(checkout), *([str(work / "stand_ins")] if (work / "stand_ins").is_dir() else [])]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([*paths, *filter(None, [os.environ.get("PYTHONPATH")])])}

@@ -73,8 +73,8 @@ def reference_wheel(about: dict[str, Any]):
         yield
     oracle = mode.oracle
     about.update(
-        profile=oracle.profile.name, threads=oracle.num_threads, wheel_sha256=oracle.wheel.sha256, operators=dict(sorted(mode.counts.items())),
-        modelled=sorted(set().union(*mode.provenance.values())),
+        profile=oracle.profile.name, threads=oracle.num_threads, wheel_sha256=oracle.wheel.sha256,
+        operators=dict(sorted(mode.counts.items())), modelled=sorted(set().union(*mode.provenance.values())),
     )  # fmt: skip
 
 
