@@ -1,7 +1,7 @@
 """Builds the digest program for a matrix of compilers, -O levels and instruction sets, and compares it with the hash file.
 
     python tests/numerics/matrix.py                   # all cells
-    python tests/numerics/matrix.py digest            # the hash file alone; also: negative, sanitize, fuzz
+    python tests/numerics/matrix.py digest            # the hash file alone; also: negative, sanitize
     python tests/numerics/matrix.py --cell clang      # cells whose name contains a word
     python tests/numerics/matrix.py --update          # writes digests.txt after a kernel was added or changed
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -52,7 +53,7 @@ class Cell:
     only: str = ""
     must_differ: bool = False
     environment: dict[str, str] = field(default_factory=dict)
-    target: str = "digest"
+    fuzz_seconds: int = 0  # libFuzzer's targets are built as well and run so long
 
     def missing(self) -> str:
         """Why this cell cannot run here, or nothing."""
@@ -80,7 +81,7 @@ SANITIZER_OPTIONS = {
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
     "TSAN_OPTIONS": "halt_on_error=1",
 }
-ADDRESS = "-fsanitize=address,undefined -fno-sanitize-recover=all -g1"
+ADDRESS = "-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all -g1"
 THREAD = "-fsanitize=thread -g1"
 CELLS = (
     Cell("x86-64 gcc -O1", "digest", "g++", "-O1", threads=(1, 2, 3, 4, 5, 6, 7, 8)),
@@ -89,14 +90,24 @@ CELLS = (
     _arm("aarch64 clang -O3", "digest", "clang++", "-O3", threads=(1,)),
     # a compiler that may fuse products and sums must not pass
     _arm("aarch64 clang, contraction", "negative", "clang++", "-O1", flags="-ffp-contract=fast", threads=(1,), must_differ=True),
-    Cell("ASan and UBSan, clang -O1", "sanitize", "clang++", "-O1", flags=ADDRESS, threads=(3,), environment=SANITIZER_OPTIONS),
+    Cell(
+        "ASan and UBSan, clang -O1",
+        "sanitize",
+        "clang++",
+        "-O1",
+        flags=ADDRESS,
+        threads=(3,),
+        environment=SANITIZER_OPTIONS,
+        options=("-DDENSECORE_FUZZ=ON",),
+        fuzz_seconds=30,
+    ),
     Cell("TSan, clang -O1", "sanitize", "clang++", "-O1", flags=THREAD, threads=(4,), environment=SANITIZER_OPTIONS),
 )
 
 
 @dataclass
 class Outcome:
-    """What a run of a cell gave; `problem` is empty if it is as it must be."""
+    """What a run of a cell gave; `problem` is empty if it is as it must be. `lines` of the hash file, or inputs of the fuzzer."""
 
     cell: Cell
     how: str
@@ -123,11 +134,11 @@ def build(cell: Cell, folder: Path) -> Path:
         "-DCMAKE_BUILD_TYPE=None", f"-DCMAKE_CXX_FLAGS={cell.optimisation}", f"-DDENSECORE_FLAGS={cell.flags}", *cell.options,
     ]  # fmt: skip
     jobs = ["-j", os.environ["MAX_JOBS"]] if "MAX_JOBS" in os.environ else []
-    for command in (configure, ["ninja", "-C", str(folder), *jobs, cell.target]):
+    for command in (configure, ["ninja", "-C", str(folder), *jobs]):
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(command)}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
-    return folder / cell.target
+    return folder / "digest"
 
 
 def run_digest(cell: Cell, program: Path, level: str, threads: int) -> str:
@@ -140,6 +151,22 @@ def run_digest(cell: Cell, program: Path, level: str, threads: int) -> str:
     if f"isa {level} " not in done.stderr:
         raise LookupError(f"this CPU has no {level}")
     return done.stdout
+
+
+def run_fuzzer(cell: Cell, folder: Path) -> Outcome:
+    """Runs the fuzz target; the number of inputs that it tried counts as lines."""
+    command = [
+        str(folder / "fuzz_kernels"),
+        f"-max_total_time={cell.fuzz_seconds}",
+        "-seed=1",
+        "-max_len=4096",
+        "-print_final_stats=1",
+    ]
+    environment = {**os.environ, **cell.environment}
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", env=environment, cwd=folder, timeout=SECONDS)
+    tried = re.search(r"number_of_executed_units: (\d+)", done.stderr)
+    problem = "" if done.returncode == 0 and tried else done.stderr[-6000:]
+    return Outcome(cell, f"libFuzzer, {cell.fuzz_seconds} s", int(tried.group(1)) if tried else 0, problem)
 
 
 def judge(cell: Cell, output: str, expected: dict) -> str:
@@ -165,6 +192,8 @@ def run_cell(cell: Cell, folder: Path, expected: dict) -> Iterator[Outcome]:
                 yield Outcome(cell, f"{level}: {absent}", 0, "")
                 break
             yield Outcome(cell, f"{level}, {threads} threads", len(parse(output)), judge(cell, output, expected))
+    if cell.fuzz_seconds:
+        yield run_fuzzer(cell, folder)
 
 
 def update(folder: Path) -> int:
@@ -194,7 +223,7 @@ def report(outcomes: Sequence[Outcome], not_run: Sequence[str]) -> int:
     for outcome in outcomes:
         good = "differs, as it must" if outcome.cell.must_differ else "equal"
         verdict = outcome.problem or (good if outcome.lines else "NOT RUN")
-        print(f"{outcome.cell.name:28} {outcome.how:28} {outcome.lines:4} lines  {verdict}")
+        print(f"{outcome.cell.name:28} {outcome.how:28} {outcome.lines:7}  {verdict}")
     for reason in not_run:
         print(f"NOT RUN: {reason}")
     ran = sum(outcome.lines > 0 for outcome in outcomes)
@@ -205,7 +234,7 @@ def report(outcomes: Sequence[Outcome], not_run: Sequence[str]) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("groups", nargs="*", help="digest, negative, sanitize, fuzz; default all")
+    parser.add_argument("groups", nargs="*", help="digest, negative, sanitize; default all")
     parser.add_argument("--cell", default="", help="only cells whose name contains this")
     parser.add_argument("--build-dir", type=Path, help="keep the builds here (default: a temporary folder)")
     parser.add_argument("--update", action="store_true", help="write the hash file")

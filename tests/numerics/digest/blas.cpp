@@ -20,10 +20,10 @@ struct Scalars {
 };
 constexpr Scalars kScalars[] = {{1, 0}, {1, 1}, {0.3f, 0.7f}};
 
-void gemm(Line& line, const densecore::Dispatched<densecore::GemmFn>& kernel) {
+void gemm(Line& line, const densecore::Dispatched<densecore::GemmFn>& kernel, const std::vector<const char*>& forms) {
   uint64_t seed = 0;
   for (const Size s : kGemmSizes) {
-    for (const char* trans : {"NN", "TN", "NT", "TT"}) {
+    for (const char* trans : forms) {
       const int64_t lda = (trans[0] == 'N' ? s.m : s.k) + 3, ldb = (trans[1] == 'N' ? s.k : s.n) + 1, ldc = s.m + 2;
       const auto a = floats(++seed, lda * (trans[0] == 'N' ? s.k : s.m)), b = floats(++seed, ldb * (trans[1] == 'N' ? s.n : s.k));
       const auto row = floats(seed, s.m);
@@ -48,9 +48,10 @@ void special_values(Line& line, const densecore::Dispatched<densecore::GemmFn>& 
   line.add(c);
 }
 
-void gemm_line(Report& report, const char* name, const densecore::Dispatched<densecore::GemmFn>& kernel) {
+void gemm_line(Report& report, const char* name, const densecore::Dispatched<densecore::GemmFn>& kernel,
+               const std::vector<const char*>& forms = {"NN", "TN", "NT", "TT"}) {
   report.line(name, "float32", [&](Line& line) {
-    gemm(line, kernel);
+    gemm(line, kernel, forms);
     special_values(line, kernel);
   });
 }
@@ -104,6 +105,7 @@ void bmm(Line& line) {
 void blas(Report& report) {
   gemm_line(report, "gemm_parallel", densecore::gemm_parallel);
   gemm_line(report, "gemm_serial", densecore::gemm_serial);
+  gemm_line(report, "gemm_loops", densecore::gemm_loops, {"NN", "TN", "NT"});
   report.line("gemv", "float32", gemv);
   report.line("sdot", "float32", dot);
   report.line("bmm_loops", "float32", bmm);

@@ -13,6 +13,14 @@
 
 namespace digest {
 
+template <class T>
+T canonical_nan() {
+  const uint64_t word = sizeof(T) == 4 ? 0x7fc00000 : uint64_t{0x7ff8} << 48;
+  T nan;
+  std::memcpy(&nan, &word, sizeof(T));  // little endian
+  return nan;
+}
+
 // XXH64 of all results of a kernel, in order; every NaN counts as the same one.
 class Line {
  public:
@@ -23,9 +31,8 @@ class Line {
     static_assert(std::is_arithmetic_v<T>);
     std::vector<T> canonical(results, results + count);
     if constexpr (std::is_floating_point_v<T>) {
-      const std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t> nan = sizeof(T) == 4 ? 0x7fc00000 : uint64_t{0x7ff8} << 48;
       for (T& x : canonical) {
-        if (x != x) std::memcpy(&x, &nan, sizeof(T));
+        if (x != x) x = canonical_nan<T>();
       }
     }
     XXH64_update(&state_, canonical.data(), canonical.size() * sizeof(T));
