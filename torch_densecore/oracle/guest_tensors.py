@@ -23,17 +23,20 @@ if TYPE_CHECKING:
     from .machine import Machine
 
 POOLED_BYTES = 1 << 20  # larger tensors are made anew for each call
+LENT_BYTES = 1 << 15  # from this size on an argument's memory is used in place, where the CPU can do that
 POOL_LIMIT, POOL_KEYS = 32 << 20, 1024
 _SYMBOLS = {
     "undefined": "__ZN3c1019UndefinedTensorImpl10_singletonE", "reinterpret": "_aoti_torch__reinterpret_tensor",
     "empty_strided": "_aoti_torch_empty_strided", "dim": "_aoti_torch_get_dim", "sizes": "_aoti_torch_get_sizes",
     "strides": "_aoti_torch_get_strides", "dtype": "_aoti_torch_get_dtype", "data_ptr": "_aoti_torch_get_data_ptr",
-    "layout": "_aoti_torch_get_layout",
+    "layout": "_aoti_torch_get_layout", "blob": "_aoti_torch_create_tensor_from_blob",
     "promote": "__ZN2at6native24update_result_type_stateERKNS_6TensorERKNS0_15ResultTypeStateE",
 }  # fmt: skip
+_OPTIONAL = ("layout", "blob")
 _SCAN = 0x100  # bytes of a TensorImpl that the layout search looks at
 _INLINE = 5  # c10::SizesAndStrides keeps this many sizes and strides inside the object
-Key = tuple[int, tuple[int, ...], tuple[int, ...]]
+Key = tuple[int, tuple[int, ...], tuple[int, ...]]  # dtype, sizes, strides
+OWNED, WRAPPED, LENT = range(3)  # what a pooled tensor's data is: its own, a wrapped number, memory of the host
 
 
 @dataclass(frozen=True)
@@ -58,14 +61,14 @@ class Pooled:
     impl: int
     data: int
     nbytes: int
-    key: tuple[Key, bool] | None
+    key: tuple[Key, int] | None
     state: bytes = b""
 
 
 def describe(machine: Machine) -> dict[str, Any]:
     """Addresses and the object layout; computed once per snapshot."""
     info: dict[str, Any] = {
-        name: machine.symbol(symbol) for name, symbol in _SYMBOLS.items() if name != "layout" or machine.defines(symbol)
+        name: machine.symbol(symbol) for name, symbol in _SYMBOLS.items() if name not in _OPTIONAL or machine.defines(symbol)
     }
     tensors = GuestTensors(machine, {**info, "fields": None, "wrapped_number": None})
     info["fields"] = tensors.find_layout()
@@ -80,11 +83,12 @@ class GuestTensors:
         self.machine, self.memory, self.heap, self.info = machine, machine.memory, machine.heap, info
         self.layout = Layout(*info["fields"]) if info["fields"] else None
         self.slot = self.heap.alloc(64)
-        self._pool: OrderedDict[tuple[Key, bool], list[Pooled]] = OrderedDict()
+        self._pool: OrderedDict[tuple[Key, int], list[Pooled]] = OrderedDict()
         self._pool_bytes = 0
         self._taken: list[Pooled] = []
         self._bases: dict[tuple[int, int], Pooled] = {}
         self.dropped: list[int] = []  # TensorImpls whose last reference of ours waits to be released
+        self.lending = False  # whether the running call may use its arguments' memory in place
 
     # ---- making -----------------------------------------------------------------------------------
 
@@ -125,41 +129,62 @@ class GuestTensors:
         tensor is then a view of a flat one, and arguments with the same storage share theirs.
         """
         if not shared:
-            pooled = self._take((tensor.code, tensor.sizes, tensor.strides), tensor.nbytes, wrapped)
-            self._fill(pooled, tensor)
+            pooled = self._filled((tensor.code, tensor.sizes, tensor.strides), tensor, tensor.nbytes, wrapped)
             self.retain(pooled.impl)
             return pooled.impl, pooled
         base = self._bases.get((tensor.storage, tensor.code))
         if base is None:
             count = tensor.nbytes // tensor.itemsize
-            base = self._take((tensor.code, (count,), (1,)), count * tensor.itemsize, False)
-            self._fill(base, tensor)
+            base = self._filled((tensor.code, (count,), (1,)), tensor, count * tensor.itemsize)
             self._bases[tensor.storage, tensor.code] = base
         return self._view(base, tensor), base
 
-    def _fill(self, pooled: Pooled, tensor: HostTensor) -> None:
-        if pooled.nbytes:
-            ctypes.memmove(self.memory.host(pooled.data), tensor.storage, min(pooled.nbytes, tensor.nbytes))
+    def _filled(self, key: Key, tensor: HostTensor, nbytes: int, wrapped: bool = False) -> Pooled:
+        """A tensor from the pool that has the argument's data, by copy or in place."""
+        if nbytes >= LENT_BYTES and self.lending and self.machine.translated is not None and "blob" in self.info:
+            address = self.machine.translated.lend(tensor.storage, nbytes)
+            if address is not None:
+                return self._lent(key, address)
+        pooled = self._take(key, nbytes, WRAPPED if wrapped else OWNED)
+        if nbytes:
+            ctypes.memmove(self.memory.host(pooled.data), tensor.storage, min(nbytes, tensor.nbytes))
+        return pooled
 
-    def _take(self, key: Key, nbytes: int, wrapped: bool) -> Pooled:
-        spare = self._pool.get((key, wrapped))
+    def _lent(self, key: Key, address: int) -> Pooled:
+        """A tensor over memory of the host: a pooled one is pointed at it, a new one made."""
+        spare = self._pool.get((key, LENT))
         if spare:
-            pooled = spare.pop()
-            self._pool.move_to_end((key, wrapped))
-            self._pool_bytes -= pooled.nbytes
+            pooled, at = spare.pop(), self.layout
+            assert at is not None
+            self.memory.w64(self.memory.r64(pooled.impl + at.storage) + at.data, address)
+            pooled.data, pooled.state = address, pooled.state[:-8] + struct.pack("<Q", address)
         else:
-            pooled = self._new(key, nbytes, wrapped)
+            code, sizes, strides = key
+            impl = self._made("blob", (address,), sizes, strides, 0, code, 0, -1 & 0xFFFFFFFF)
+            reusable = len(sizes) <= _INLINE and self.layout is not None
+            pooled = Pooled(impl, address, 0, (key, LENT) if reusable else None, self._state(impl) if reusable else b"")
         self._taken.append(pooled)
         return pooled
 
-    def _new(self, key: Key, nbytes: int, wrapped: bool) -> Pooled:
+    def _take(self, key: Key, nbytes: int, kind: int) -> Pooled:
+        spare = self._pool.get((key, kind))
+        if spare:
+            pooled = spare.pop()
+            self._pool.move_to_end((key, kind))
+            self._pool_bytes -= pooled.nbytes
+        else:
+            pooled = self._new(key, nbytes, kind)
+        self._taken.append(pooled)
+        return pooled
+
+    def _new(self, key: Key, nbytes: int, kind: int) -> Pooled:
         impl = self.make(*key)
-        if wrapped:
+        if kind == WRAPPED:
             at, bit = self.info["wrapped_number"]
             self.memory.w8(impl + at, self.memory.r8(impl + at) | 1 << bit)
         reusable = nbytes <= POOLED_BYTES and len(key[1]) <= _INLINE and self.layout is not None
         state = self._state(impl) if reusable else b""
-        return Pooled(impl, self.data_pointer(impl), nbytes, (key, wrapped) if reusable else None, state)
+        return Pooled(impl, self.data_pointer(impl), nbytes, (key, kind) if reusable else None, state)
 
     def _state(self, impl: int) -> bytes:
         """The bytes that tell whether an operator changed a tensor: storage, sizes, strides, dtype, the data's address."""
@@ -181,6 +206,8 @@ class GuestTensors:
             _, oldest = self._pool.popitem(last=False)
             self._pool_bytes -= sum(p.nbytes for p in oldest)
             self.dropped += [pooled.impl for pooled in oldest]
+        if self.machine.translated is not None:
+            self.machine.translated.reclaim()
 
     def retain(self, impl: int) -> None:
         """Count one more reference (the low word of the count, in both layouts that releases have)."""

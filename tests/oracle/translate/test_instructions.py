@@ -63,8 +63,8 @@ def test_all_forms_on_100000_states(name: str, level: int) -> None:
 
 
 def test_a_wrong_translation_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from torch_densecore.oracle.translate.isa import vector
+    from torch_densecore.oracle.translate.isa import lanes, vector
 
-    monkeypatch.setitem(vector._INTEGER_SAME, (0, 0x10), vector._op("sub"))
+    monkeypatch.setitem(vector._INTEGER_SAME, (0, 0x10), lanes.integer("sub"))
     with pytest.raises(AssertionError, match="of 256 states"):
         check(Harness(256, level=0), "three_same", [0x4EA28424], seed=1)  # add v4.4s, v1.4s, v2.4s

@@ -86,12 +86,16 @@ def _translate(words: list[int], starts: tuple[int, ...] = (0,)) -> unit.Unit:
     return unit.Translator(unit.Code(_fetch(words), extent), True, optimise=True).translate(0)
 
 
-def test_a_leaf_called_in_a_loop_is_inlined() -> None:
+def test_a_small_function_called_in_a_loop_is_inlined() -> None:
     loop = [0x94000003, 0xB5FFFFE1, RET]  # bl +12; cbnz x1, -4; ret
     inlined = _translate([*loop, ADD, RET], (0, 12))
     assert inlined.direct == [] and inlined.instructions == 5
-    framed = _translate([*loop, 0xF85F8C1E, RET], (0, 12))  # ldr x30, [x0, #-8]!
-    assert framed.direct == [12] and framed.instructions == 3
+    calling = _translate([*loop, 0x94000010, RET], (0, 12))  # bl +64
+    assert calling.direct == [12 + 64] and calling.instructions == 5
+    busy = _translate([*loop, *[0x94000010] * 5, RET], (0, 12))
+    assert busy.direct == [12] and busy.instructions == 3
+    jumping = _translate([*loop, 0xD61F0000, RET], (0, 12))  # br x0
+    assert jumping.direct == [12]
     once = _translate([0x94000002, RET, ADD, RET], (0, 8))
     assert once.direct == [8]
 

@@ -31,7 +31,7 @@ from .link import Blob, LinkError, compile_text, features
 if TYPE_CHECKING:
     from ..machine import Machine
 
-_ALIGN = 64
+_ALIGN, _PAGE = 64, 4096
 _PROT_RW = 3
 _WRITE_FPCR = 0xD51B4400  # MSR FPCR, Xt
 _FPCR_MODES = 1 << 26 | 1 << 24 | 3 << 22 | 1 << 19  # alternative half, flush to zero, rounding mode, flush halves
@@ -85,6 +85,8 @@ class TranslatedCpu:
         self._hooks: dict[int, list[Callable[..., None]]] = {}
         self._units: dict[int, int] = {}
         self._starts: list[int] = []
+        self._shown: list[tuple[int, int]] = []  # lent memory in the emulator: address, size
+        self._native: Any = None
         self._space = reserve(2 * ctx.SPAN, _PROT_RW)
         self._table = self._space - 2 * ctx.LOW
         self._counters = reserve(ctx.SPAN, _PROT_RW) - ctx.LOW
@@ -127,7 +129,7 @@ class TranslatedCpu:
         block.reg_read = self._place(compile_text(runtime.register_access(write=False)))
         block.reg_write = self._place(compile_text(runtime.register_access(write=True)))
         block.start = start
-        block.sp, block.lr = ctx.X + 8 * 31, ctx.X + 8 * 30
+        block.sp, block.lr, block.fp, block.pc = ctx.X + 8 * 31, ctx.X + 8 * 30, ctx.X + 8 * 29, ctx.PC
         block.x[:] = [ctx.X + 8 * i for i in range(len(block.x))]
         for bank in (block.s, block.d, block.v):
             bank[:] = [ctx.V + 16 * i for i in range(len(bank))]
@@ -184,6 +186,37 @@ class TranslatedCpu:
         if status := self._start(self.context, begin, until, 0, 0):
             raise unicorn.UcError(status)
 
+    # ---- memory of the host that guest code may use ---------------------------------------------------
+
+    def lend(self, address: int, size: int) -> int | None:
+        """Let the running call use host memory; returns its guest address, None if it has to be copied."""
+        block = self._native
+        if not self.translating or block is None or 2 * block.lent_count == len(block.lent):
+            return None
+        guest = (address - self.machine.memory.host_base + layout.LOW) % (1 << 64)
+        at, block.lent_count = 2 * block.lent_count, block.lent_count + 1
+        block.lent[at : at + 2] = [guest, guest + size]
+        self.machine.memory.lent.append((guest, guest + size))
+        return guest
+
+    def reclaim(self) -> None:
+        """End what `lend` began."""
+        if self.machine.memory.lent:
+            self._native.lent_count = 0
+            self.machine.memory.lent.clear()
+        for begin, size in self._shown:
+            self.emulator.mem_unmap(begin, size)
+        self._shown.clear()
+
+    def _show_lent(self) -> None:
+        """Let the emulator see the lent memory, for single instructions that it executes."""
+        pages = sorted((low & -_PAGE, (high + _PAGE - 1) & -_PAGE) for low, high in self.machine.memory.lent)
+        for low, high in pages:
+            low = max(low, *(begin + size for begin, size in self._shown)) if self._shown else low
+            if low < high:
+                self.emulator.mem_map_ptr(low, high - low, unicorn.UC_PROT_ALL, low + self.machine.memory.host_base - layout.LOW)
+                self._shown.append((low, high - low))
+
     # ---- callbacks from translated code ---------------------------------------------------------------
 
     def _fail(self, error: BaseException) -> int:
@@ -232,6 +265,8 @@ class TranslatedCpu:
                 f"{where} changes the rounding or flushes subnormals: use Oracle(translate=False)"
             )
         emulator = self.emulator
+        if self.machine.memory.lent and not self._shown:
+            self._show_lent()
         for register in (*_SYNCED, *_VECTORS):
             emulator.reg_write(register, self.reg_read(register))
         flags = ctypes.string_at(self.context + ctx.FLAGS, 4)
@@ -277,7 +312,7 @@ class TranslatedCpu:
 
     def _compile(self, pc: int, optimise: bool) -> tuple[Blob, dict[str, Any]]:
         start = time.perf_counter()
-        code = unit.Code(self.machine.memory.r32, self._extent, self._stub_target)
+        code = unit.Code(self.machine.memory.r32, self._extent, self._stub_target, self._hooks)
         translated = unit.Translator(code, self.flat, optimise).translate(pc)
         level = 2 if optimise else 0
         try:

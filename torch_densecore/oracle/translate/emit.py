@@ -67,6 +67,7 @@ class Scope:
     name: str
     blocks: frozenset[int]  # guest addresses that start a basic block
     back: str | None = None  # label after the call, of an inlined function
+    returns_to: int = 0  # its guest address
 
     def label(self, pc: int) -> str:
         """Label of a block."""
@@ -448,11 +449,23 @@ class Emitter:
         return self.value("ptr", f"load ptr, {self.value('ptr', f'inttoptr {slot} to ptr')}")
 
     def leave(self, address: Value) -> None:
-        """Return from the unit with the guest address to continue at, or from an inlined function."""
+        """Return from the unit with the guest address to continue at, or from an inlined function to its caller."""
         if self.scope.back is not None:
-            self.node.successors.append(self.scope.back)
-            self.line(f"  br label %{self.scope.back}")
+            self._leave_inlined(address, self.scope.back)
             return
+        self.sync_out(flags=False)
+        self.line(f"  ret {address}")
+
+    def _leave_inlined(self, address: Value, back: str) -> None:
+        """Go on after the call if that is where the function returns to."""
+        elsewhere, source = self.label(), self.node
+        source.successors.append(back)
+        same = self.icmp("eq", address, self.const("i64", self.scope.returns_to))
+        self.line(f"  br {same}, label %{back}, label %{elsewhere}, !prof !0")
+        self.begin(elsewhere)
+        node = Node()
+        source.followers.append(node)
+        self._enter(node)
         self.sync_out(flags=False)
         self.line(f"  ret {address}")
 
@@ -470,10 +483,10 @@ class Emitter:
 
     @contextmanager
     def inlined(self, entry: int, blocks: frozenset[int], back: int) -> Iterator[None]:
-        """A call of a leaf function whose blocks are emitted inside the `with`; it returns to `back`."""
+        """A call of a function whose blocks are emitted inside the `with`; it returns to `back`."""
         self.set_x(30, self.const("i64", back))
         outer, after = self.scope, self.label()
-        self.scope = Scope(f".{after}", blocks, after)
+        self.scope = Scope(f".{after}", blocks, after, back)
         self.line(f"  br label %{self.edge(entry)}")
         yield
         self.scope = outer

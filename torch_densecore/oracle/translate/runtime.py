@@ -90,8 +90,9 @@ def register_access(write: bool) -> str:
     lines = [
         f"define i32 @{name}({_CTX}, i32 %offset, ptr %value) nounwind {{",
         "  %field = getelementptr i8, ptr %ctx, i32 %offset",
-        f"  %small = icmp ult i32 %offset, {ctx.V}",
-        "  br i1 %small, label %word, label %vector",
+        f"  %place = sub i32 %offset, {ctx.V}",
+        f"  %wide = icmp ult i32 %place, {ctx.FLAGS - ctx.V}",
+        "  br i1 %wide, label %vector, label %word",
     ]
     for label, ty in (("word", "i64"), ("vector", "i128")):
         lines += [

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 
 from ..memory import GuestFault
 from . import isa  # noqa: F401  (fills the decoding table)
-from .bits import TABLE, Branch, Pattern, sign_extend
+from .bits import TABLE, Branch, sign_extend
 from .emit import Emitter
 
 LIMIT = 4000  # instructions; a longer function continues in further units
-INLINE_LIMIT, INLINE_TOTAL = 400, 3000  # instructions of one function, of all in a unit
+INLINE_LIMIT, INLINE_TOTAL = 400, 3000  # instructions of one inlined function, of all in a unit
+INLINE_CALLS = 4  # calls in an inlined function: a few, as a slow path has them
 RETURN = 0xD65F03C0
 
 Fetch = Callable[[int], int]
@@ -69,12 +70,13 @@ class Code:
     fetch: Fetch
     extent: Callable[[int], tuple[int, int]]  # the function that contains an address
     stub: Callable[[int], int | None] = lambda _: None  # final target of an import's veneer
+    hooked: Container[int] = ()  # functions that must be called to be seen
 
 
 class Translator:
     """Translates one unit.
 
-    optimise: inline leaf functions into loops; else the unit counts how busy it is, and asks for that when it is.
+    optimise: inline small functions into loops; else the unit counts how busy it is, and asks for that when it is.
     emulate: leave everything but branches to the emulator.
     """
 
@@ -115,7 +117,7 @@ class Translator:
                 e.goto(end)
 
     def _inline(self, e: Emitter, unit: Unit, pc: int) -> bool:
-        """Emit the body of a leaf function in place of a call inside a loop, if it is small enough."""
+        """Emit the body of a function in place of a call inside a loop, if it is small enough."""
         target = _call_target(self.code.fetch(pc), pc)
         if (
             not self.optimise
@@ -124,7 +126,7 @@ class Translator:
             or not any(a <= pc < b for a, b in self._loops)
         ):
             return False
-        body = leaf(target, self.code)
+        body = inlinable(target, self.code)
         size = sum(end - start for start, end in body.items()) // 4
         if not body or size > self._room:
             return False
@@ -138,39 +140,32 @@ def _call_target(word: int, pc: int) -> int | None:
     return pc + sign_extend(word, 26) * 4 if word >> 26 == 0b100101 else None
 
 
-def leaf(entry: int, code: Code) -> dict[int, int]:
-    """Blocks of a small function without calls that returns through an untouched X30; empty for any other."""
+def inlinable(entry: int, code: Code) -> dict[int, int]:
+    """Blocks of a small function that is left by returns alone and makes few calls; empty for any other."""
     try:
         low, high = code.extent(entry)
     except GuestFault:  # an import
         return {}
-    if entry != low or high - low > 4 * INLINE_LIMIT:
+    if entry != low or high - low > 4 * INLINE_LIMIT or entry in code.hooked:
         return {}
     blocks = discover(entry, low, high, code.fetch, INLINE_LIMIT)
-    ends = {}
-    for start, end in blocks.items():
-        for pc in range(start, end, 4):
-            row = TABLE.find(code.fetch(pc))
-            if row is None or row.name in ("hint", "breakpoint_instruction") or _writes_link(row, code.fetch(pc)):
-                return {}
-        ends[end - 4] = _branch(code.fetch(end - 4), end - 4)
-    for at, branch in ends.items():
-        calls = branch is not None and branch.falls_through and not branch.targets
-        outside = branch is not None and any(target not in blocks for target in branch.targets)
-        leaves = branch is not None and not branch.targets and code.fetch(at) != RETURN
-        if calls or outside or leaves or (branch is None and at + 4 not in blocks):
-            return {}
-        if branch is not None and branch.falls_through and at + 4 not in blocks:
-            return {}
-    return blocks
+    words = {pc: code.fetch(pc) for start, end in blocks.items() for pc in range(start, end, 4)}
+    if sum(_is_call(word, pc) for pc, word in words.items()) > INLINE_CALLS or any(TABLE.find(w) is None for w in words.values()):
+        return {}
+    ends = ((end - 4, _branch(words[end - 4], end - 4)) for end in blocks.values())
+    return blocks if all(_stays(at, branch, blocks, words[at]) for at, branch in ends) else {}
 
 
-def _writes_link(row: Pattern, word: int) -> bool:
-    """Whether an instruction may write X30; any mention of number 30 by an integer instruction counts."""
-    fields = vars(row.extract(word))
-    if fields.get("v") or row.translate.__module__.endswith((".vector", ".floating", ".vector_memory")):
-        return row.name in ("integer_conversion", "fixed_point_conversion", "copy") and fields["rd"] == 30
-    return word != RETURN and any(fields.get(name) == 30 for name in ("rd", "rt", "rt2", "rs", "rn"))
+def _is_call(word: int, pc: int) -> bool:
+    branch = _branch(word, pc)
+    return branch is not None and branch.falls_through and not branch.targets
+
+
+def _stays(at: int, branch: Branch | None, blocks: dict[int, int], word: int) -> bool:
+    """Whether a block ends in a return, or goes on in the same function."""
+    if branch is None or branch.falls_through:
+        return at + 4 in blocks and all(target in blocks for target in (branch.targets if branch else ()))
+    return word == RETURN if not branch.targets else all(target in blocks for target in branch.targets)
 
 
 def _instruction(e: Emitter, unit: Unit, pc: int, word: int) -> None:

@@ -1,3 +1,3 @@
 """The instruction classes: importing this package fills the decoding table."""
 
-from . import branch, floating, integer, memory, vector, vector_memory  # noqa: F401
+from . import branch, floating, integer, memory, vector, vector_memory, vector_move, vector_shift, vector_unary  # noqa: F401
