@@ -155,7 +155,7 @@ def compile_all(compiler: str, common: list[str], units: list[Unit]) -> None:
 
 setup(
     packages=find_namespace_packages(include=["torch_densecore", "torch_densecore.*"]),
-    package_data={"torch_densecore": ["**/*.json", "**/*.toml", "**/*.html", "**/*.c", "**/*.csv"]},
+    package_data={"torch_densecore": ["**/*.json", "**/*.toml", "**/*.html", "**/*.c", "**/*.h", "**/*.csv"]},
     ext_modules=[Extension("torch_densecore._C", sources=[])],
     cmdclass={"build_ext": BuildExtension},
 )

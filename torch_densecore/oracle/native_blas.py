@@ -34,10 +34,10 @@ class _Rule(ctypes.Structure):
 
 
 class _Request(ctypes.Structure):
-    _fields_ = [
-        (name, ctypes.c_int32)
-        for name in "routine is_double rule trans_a trans_b m n k lda ldb ldc unused".split()
-    ] + [("alpha", ctypes.c_double), ("beta", ctypes.c_double)]
+    _fields_ = [(name, ctypes.c_int32) for name in "routine is_double rule trans_a trans_b m n k lda ldb ldc unused".split()] + [
+        ("alpha", ctypes.c_double),
+        ("beta", ctypes.c_double),
+    ]
 
 
 class BlasTables(ctypes.Structure):

@@ -312,7 +312,7 @@ class TranslatedCpu:
 
     def _compile(self, pc: int, optimise: bool) -> tuple[Blob, dict[str, Any]]:
         start = time.perf_counter()
-        code = unit.Code(self.machine.memory.r32, self._extent, self._stub_target, self._hooks)
+        code = unit.Code(self.machine.memory.r32, self._extent, self._stub_target, self._hooks, self.target_seen)
         translated = unit.Translator(code, self.flat, optimise).translate(pc)
         level = 2 if optimise else 0
         try:
@@ -328,6 +328,14 @@ class TranslatedCpu:
         if pc not in self.statistics.failed:
             self._cache.put(pc, level, blob, facts)
         return blob, facts
+
+    def target_seen(self, pc: int) -> int | None:
+        """The function that an indirect call went to last, as far as a unit that is not optimised has noted it."""
+        target = ctx.LOW + 4 * ctypes.c_uint32.from_address(self._counters + pc).value
+        try:
+            return target if self._extent(target)[0] == target else None
+        except layout.GuestFault:
+            return None
 
     def _stub_target(self, pc: int) -> int | None:
         """Where the veneer of an import leads: its pointer is constant once the images are loaded."""

@@ -482,8 +482,12 @@ class Emitter:
         self._expect(self.value("i64", f"call i64 {self.target(address)}(ptr %ctx)"), back)
 
     @contextmanager
-    def inlined(self, entry: int, blocks: frozenset[int], back: int) -> Iterator[None]:
-        """A call of a function whose blocks are emitted inside the `with`; it returns to `back`."""
+    def inlined(self, entry: int, blocks: frozenset[int], back: int, register: int | None = None) -> Iterator[None]:
+        """A call of a function whose blocks are emitted inside the `with`; it returns to `back`.
+
+        register: the call is indirect, and a call unless this register has the address of the function.
+        """
+        joined = self._unless_other(entry, back, register) if register is not None else ""
         self.set_x(30, self.const("i64", back))
         outer, after = self.scope, self.label()
         self.scope = Scope(f".{after}", blocks, after, back)
@@ -491,6 +495,32 @@ class Emitter:
         yield
         self.scope = outer
         self._start(after)
+        if joined:
+            self._join(joined)
+            self._start(joined)
+
+    def _unless_other(self, entry: int, back: int, register: int) -> str:
+        """Call what the register points to unless that is `entry`; returns the label that follows both ways."""
+        address = self.x(register)
+        expected, other, joined = self.label(), self.label(), self.label()
+        self.node.successors += [expected, other]
+        same = self.icmp("eq", address, self.const("i64", entry))
+        self.line(f"  br {same}, label %{expected}, label %{other}, !prof !0")
+        self._start(other)
+        self.guest_call(self.x(register), back)
+        self._join(joined)
+        self._start(expected)
+        return joined
+
+    def _join(self, label: str) -> None:
+        self.node.successors.append(label)
+        self.line(f"  br label %{label}")
+
+    def note_target(self, pc: int, register: int) -> None:
+        """Remember where the indirect call at `pc` goes, for `TranslatedCpu.target_seen`."""
+        place = self.op("add", self.value("i64", f"load i64, ptr {self.context_pointer(ctx.COUNTERS)}"), self.const("i64", pc))
+        word = self.op("lshr", self.add(self.x(register), -ctx.LOW), self.const("i64", 2))
+        self.line(f"  store {self.cast('trunc', word, 'i32')}, {self.value('ptr', f'inttoptr {place} to ptr')}")
 
     def stop(self, pc: int) -> None:
         """Let the emulator fail at the instruction at `pc`."""

@@ -71,6 +71,7 @@ class Code:
     extent: Callable[[int], tuple[int, int]]  # the function that contains an address
     stub: Callable[[int], int | None] = lambda _: None  # final target of an import's veneer
     hooked: Container[int] = ()  # functions that must be called to be seen
+    seen: Callable[[int], int | None] = lambda _: None  # target that an indirect call had
 
 
 class Translator:
@@ -117,27 +118,37 @@ class Translator:
                 e.goto(end)
 
     def _inline(self, e: Emitter, unit: Unit, pc: int) -> bool:
-        """Emit the body of a function in place of a call inside a loop, if it is small enough."""
-        target = _call_target(self.code.fetch(pc), pc)
-        if (
-            not self.optimise
-            or target is None
-            or e.scope.back is not None
-            or not any(a <= pc < b for a, b in self._loops)
-        ):
+        """Emit the body of a function in place of a call inside a loop, if it is small enough.
+
+        An indirect call is inlined under the condition that it goes where it went last, which units that are not optimised
+        note.
+        """
+        word = self.code.fetch(pc)
+        if e.scope.back is not None or not any(a <= pc < b for a, b in self._loops):
             return False
-        body = inlinable(target, self.code)
+        register = _call_register(word)
+        if not self.optimise:
+            if register is not None:
+                e.note_target(pc, register)
+            return False
+        target = _call_target(word, pc) if register is None else self.code.seen(pc)
+        body = inlinable(target, self.code) if target is not None else {}
         size = sum(end - start for start, end in body.items()) // 4
         if not body or size > self._room:
             return False
         self._room -= size
-        with e.inlined(target, frozenset(body), pc + 4):
+        with e.inlined(target, frozenset(body), pc + 4, register):
             self._blocks(e, unit, body)
         return True
 
 
 def _call_target(word: int, pc: int) -> int | None:
     return pc + sign_extend(word, 26) * 4 if word >> 26 == 0b100101 else None
+
+
+def _call_register(word: int) -> int | None:
+    """Register of an indirect call."""
+    return word >> 5 & 0x1F if word & 0xFFFFFC1F == 0xD63F0000 else None
 
 
 def inlinable(entry: int, code: Code) -> dict[int, int]:
