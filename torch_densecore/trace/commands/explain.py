@@ -7,11 +7,16 @@ import dataclasses
 import json
 import sys
 import tempfile
+from collections import defaultdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..comparison import compare
 from ..errors import TraceError
 from .common import DIFFERENT, EQUAL, reports_errors
+
+if TYPE_CHECKING:
+    from ..explain.explanation import Explanation
 
 STYLES = {"rounding": "green", "beyond rounding": "bold red", "unknown": "yellow", "not arithmetic": "cyan"}
 
@@ -53,25 +58,52 @@ def main(args: argparse.Namespace) -> int:
     return DIFFERENT if result.differ else EQUAL
 
 
-def _as_json(explanation: object) -> dict:
-    data = dataclasses.asdict(explanation)
+def _as_json(explanation: Explanation) -> dict:
+    data = dataclasses.asdict(explanation) | {"text": explanation.text, "explained": explanation.explained}
     for difference in (data["difference"], data["origin"]["difference"]):
         if difference["max_ulp"] == float("inf"):
             difference["max_ulp"] = None
     return data
 
 
-def _print(explanations: list) -> None:
+def _print(explanations: list[Explanation]) -> None:
+    """Every distinct answer once, with the places that it holds for."""
     from rich.console import Console
     from rich.text import Text
 
     console = Console() if sys.stdout.isatty() else Console(width=120)
     if not explanations:
         console.print("No call with equal inputs has unequal outputs: nothing to explain.")
-    for number, explanation in enumerate(explanations, 1):
-        text = Text(f"{number}. ", style="bold")
-        text.append(explanation.text, style=STYLES[explanation.verdict])
+        return
+    groups: dict[tuple[str, ...], list[Explanation]] = defaultdict(list)
+    for explanation in explanations:
+        groups[explanation.origin.op, explanation.reason, explanation.conclusion].append(explanation)
+    for number, ((op, reason, conclusion), members) in enumerate(groups.items(), 1):
+        text = Text(f"{number}. {op}: ", style="bold")
+        text.append("; ".join(filter(None, (reason, conclusion))) + ".", style=STYLES[members[0].verdict])
         console.print(text)
-        times = len(explanation.origin.events)
-        where = f"   {explanation.origin.source}, {explanation.origin.shapes}"
-        console.print(Text(where + (f", {times} times" if times > 1 else ""), style="dim"))
+        for member in members:
+            console.print(Text("   " + _place(member), style="dim"))
+    console.print(_summary(explanations))
+
+
+def _place(explanation: Explanation) -> str:
+    origin = explanation.origin
+    times = f"{len(origin.events)} times" if len(origin.events) > 1 else ""
+    phase = "" if origin.phase == "forward" else f" ({origin.phase})"
+    where = f"{origin.module}{phase}" if origin.module else phase.strip(" ()")
+    return "; ".join(filter(None, (where, origin.source, origin.shapes, times, explanation.size)))
+
+
+def _summary(explanations: list[Explanation]) -> str:
+    arithmetic = [e for e in explanations if e.verdict != "not arithmetic"]
+    parts = []
+    if arithmetic:
+        explained = sum(e.explained for e in arithmetic)
+        parts.append(f"{explained} of {len(arithmetic)} arithmetic origins explained bit for bit on both sides")
+    for verdict, words in (("beyond rounding", "larger than rounding"), ("unknown", "not judged by size")):
+        count = sum(e.verdict == verdict for e in arithmetic)
+        parts += [f"{count} {words}"] if count else []
+    others = len(explanations) - len(arithmetic)
+    parts += [f"{others} of another kind than arithmetic"] if others else []
+    return ", ".join(parts) + "."

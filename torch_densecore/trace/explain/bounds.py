@@ -9,46 +9,76 @@ import torch
 
 from ..replay import Call, run
 from .arith import Array
+from .model import base_of
+
+UNIT = {torch.float32: 2.0**-24, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
 
 # inner products and sums: |error| <= n*u*sum|terms| (Higham, Accuracy and Stability, 3.1), n additions
 LINEAR = ("sum", "mean", "mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "cumsum")
+NORMS = ("linalg_vector_norm", "_foreach_norm")  # the root halves the relative error of the sum of squares
+# single operations, and functions that their libraries promise to one unit in the last place
+ONE_ULP = ("sqrt", "rsqrt", "reciprocal", "div", "addcdiv")
+# functions of 20 ulp at most: the least accurate that ATen calls by such a name
+FUNCTIONS = ("exp", "log", "log1p", "expm1", "sin", "cos", "tanh", "sigmoid", "erf")
 # elsewhere: a few roundings of the largest magnitude in the output; a bound by experience, not by proof
 LOOSE_FACTOR = 64
-UNIT = {torch.float32: 2.0**-24, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8, torch.float64: 2.0**-53}
+FAILURES = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError)
 
 
 @dataclass
 class Bound:
-    """Largest error of a side against float64, in units of the bound: at most 1 is rounding."""
+    """Largest error of a side against float64, in units of the bound: at most 1 is rounding. words: the bound's name."""
 
     used: float
     proven: bool
+    words: str
 
     @property
     def within(self) -> bool:
         return self.used <= 1
 
 
-def check(call: Call, output: torch.Tensor) -> Bound | None:
-    """How much of its rounding bound the first output uses; None when the operator has no float64 reference."""
-    if output.dtype not in UNIT or output.dtype == torch.float64:
+def check(call: Call, outputs: list[torch.Tensor]) -> Bound | None:
+    """How much of its rounding bound a side uses; None when the operator has no float64 reference."""
+    if any(output.dtype not in UNIT for output in outputs):
         return None
-    base = call.site.op.partition("::")[2].partition(".")[0].rstrip("_")
+    base = base_of(call).rstrip("_")
     try:
-        reference = _run_in_double(call, absolute=False)
-        if base in LINEAR:
-            magnitude = _run_in_double(call, absolute=True)
-            terms = max(tensor.numel() for tensor in call.inputs) / max(output.numel(), 1)
-            terms = float(call.inputs[-1].shape[0] if base in ("mm", "addmm", "mv", "addmv") else terms)
-            bound = (terms + 2) * UNIT[output.dtype] * magnitude
-        else:
-            bound = np.full_like(reference, LOOSE_FACTOR * UNIT[output.dtype] * float(np.nanmax(np.abs(reference))))
-    except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError):
+        references = _run_in_double(call, absolute=False)
+        bounds = [_bound(base, call, output, reference) for output, reference in zip(outputs, references, strict=True)]
+    except FAILURES:
         return None
-    return _used(output.double().numpy(), reference, bound, base in LINEAR)
+    used = [_used(o.double().numpy(), r, bound) for o, r, (bound, _, _) in zip(outputs, references, bounds, strict=True)]
+    known = [value for value in used if value is not None]
+    return Bound(max(known), *bounds[0][1:]) if known else None
 
 
-def _used(output: Array, reference: Array, bound: Array, proven: bool) -> Bound | None:
+def _bound(base: str, call: Call, output: torch.Tensor, reference: Array) -> tuple[Array, bool, str]:
+    """(bound of each element, whether it is proven, its name)."""
+    unit = UNIT[output.dtype]
+    if base in LINEAR:
+        magnitude = _run_in_double(call, absolute=True)[0]
+        return (_terms(base, call, output) + 2) * unit * magnitude, True, "rounding bound of the sum"
+    if base in NORMS:
+        terms = max(tensor.numel() for tensor in call.inputs)
+        return (terms + 3) * unit * reference, True, "rounding bound of the norm"
+    if base in ONE_ULP or base in FUNCTIONS:
+        ulps = 1 if base in ONE_ULP else 20
+        return (2 * ulps + 1) * unit * np.abs(reference), False, f"{ulps} ulp of the exact value"
+    loose = LOOSE_FACTOR * unit * float(np.nanmax(np.abs(reference), initial=0.0))
+    return np.full_like(reference, loose), False, f"{LOOSE_FACTOR} roundings of the largest value"
+
+
+def _terms(base: str, call: Call, output: torch.Tensor) -> float:
+    """Terms of one sum."""
+    if base in ("mm", "addmm", "mv", "addmv", "dot"):
+        return call.inputs[-1].shape[0]
+    if base in ("bmm", "baddbmm"):
+        return call.inputs[-1].shape[1]
+    return max(tensor.numel() for tensor in call.inputs) / max(output.numel(), 1)
+
+
+def _used(output: Array, reference: Array, bound: Array) -> float | None:
     if output.shape != reference.shape:
         return None
     error = np.abs(output - reference)
@@ -56,14 +86,14 @@ def _used(output: Array, reference: Array, bound: Array, proven: bool) -> Bound 
     if not finite.any():
         return None
     tiny = np.finfo(np.float32).tiny
-    return Bound(float((error[finite] / np.maximum(bound[finite], tiny)).max()), proven)
+    return float((error[finite] / np.maximum(bound[finite], tiny)).max())
 
 
-def _run_in_double(call: Call, *, absolute: bool) -> Array:
+def _run_in_double(call: Call, *, absolute: bool) -> list[Array]:
     inputs = [t.double() if t.is_floating_point() else t for t in call.inputs]
     if absolute:
         inputs = [t.abs() if t.is_floating_point() else t for t in inputs]
     rng = call.event.rng
     if rng is not None and rng[0] != rng[1]:
         raise ValueError("a random operator has no float64 reference")
-    return run(Call(call.event, inputs, [], None))[0].double().numpy()
+    return [output.double().numpy() for output in run(Call(call.event, inputs, [], None))]

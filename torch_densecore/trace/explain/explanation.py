@@ -14,9 +14,9 @@ from ..digest import tensor_digest
 from ..errors import TraceError
 from ..format import Event
 from ..replay import Call, host_variants, load_calls, run
-from ..terminal import size_text
-from . import bounds
-from .models import Model, candidates
+from . import bounds, words
+from .model import Model
+from .models import candidates
 
 NEAR = 0.02  # share of elements that a nearly right model may miss
 NO_TENSORS = (
@@ -46,8 +46,8 @@ class Side:
 
     def judge(self, model: Model, outputs: list[torch.Tensor | None]) -> None:
         """Notes a model that reproduces this side, or comes nearest to it where the side's values are stored."""
-        if model.rows is not None:
-            if self.outputs and outputs and torch.equal(self.outputs[0][: model.rows], outputs[0]):
+        if model.part is not None:
+            if self.outputs and outputs and _same_bits(self.outputs[0][model.part], outputs[0]):
                 self.models.append(model)
             return
         if self.matches(outputs):
@@ -66,10 +66,15 @@ class Side:
 
 @dataclass
 class Explanation:
-    """The answer for one origin. verdict: "rounding", "beyond rounding", "unknown"."""
+    """The answer for one origin. verdict: "rounding", "beyond rounding", "unknown", "not arithmetic".
+
+    reason: what made the sides differ; size: of the difference; conclusion: whether it is rounding.
+    """
 
     origin: Origin
-    text: str
+    reason: str
+    size: str = ""
+    conclusion: str = ""
     verdict: str = "unknown"
     tried: int = 0
     models_a: list[str] = field(default_factory=list)
@@ -77,6 +82,12 @@ class Explanation:
     replays_a: list[str] = field(default_factory=list)
     replays_b: list[str] = field(default_factory=list)
     difference: Difference = field(default_factory=Difference)
+
+    @property
+    def text(self) -> str:
+        """All of it as one sentence."""
+        said = "; ".join(filter(None, (self.reason, self.size, self.conclusion)))
+        return f"{words.place(self.origin)}: {said}."
 
     @property
     def explained(self) -> bool:
@@ -97,11 +108,11 @@ def explain(result: Comparison, *, extra: dict[int, Call] | None = None, replays
     explanations = []
     for origin in sorted(result.origins, key=lambda o: o.first):
         if origin.first not in wanted:
-            explanations.append(_other_kind(origin))
+            explanations.append(Explanation(origin, words.other_kind(origin), verdict="not arithmetic"))
             continue
         call = calls_a.get(origin.first[0]) or calls_b.get(origin.first[1])
         if call is None:
-            explanations.append(Explanation(origin, f"{_place(origin)}: {NO_TENSORS}."))
+            explanations.append(Explanation(origin, NO_TENSORS))
             continue
         sides = _sides(result, origin, events, calls_a, calls_b)
         explanations.append(_explain_one(origin, call, sides, variants.get(origin.first, {})))
@@ -123,13 +134,13 @@ def _explain_one(origin: Origin, call: Call, sides: tuple[Side, Side], replayed:
         if side.replays and not side.outputs and side.matches(outputs := run(call)):
             side.outputs = outputs
         if side.outputs:
-            side.bound = bounds.check(call, side.outputs[0])
+            side.bound = bounds.check(call, side.outputs)
     difference = exact_difference(sides, origin)
     verdict = _verdict(sides)
     a, b = sides
     return Explanation(
-        origin, _sentence(origin, sides, difference, verdict, len(models)), verdict, len(models),
-        [m.words() for m in a.models], [m.words() for m in b.models], a.replays, b.replays, difference,
+        origin, words.reason(a, b, len(models)), words.size(difference), words.conclusion(sides, verdict), verdict,
+        len(models), [m.words() for m in a.models], [m.words() for m in b.models], a.replays, b.replays, difference,
     )  # fmt: skip
 
 
@@ -215,8 +226,8 @@ def model_outputs(model: Model, call: Call) -> list[torch.Tensor | None]:
             arrays = model.compute()
     except (ValueError, IndexError, FloatingPointError):
         return []
-    if model.rows is not None:
-        return [torch.from_numpy(array) for array in arrays]
+    if model.part is not None:
+        return [torch.from_numpy(np.ascontiguousarray(array)) for array in arrays]
     return [
         None if array is None else _as_output(array, meta)
         for array, meta in zip(arrays, call.site.outputs, strict=False)
@@ -235,56 +246,6 @@ def _as_output(array: np.ndarray, meta: dict[str, Any]) -> torch.Tensor:
     return tensor
 
 
-# -- words ----------------------------------------------------------------------------------------------------------
-
-
-def _place(origin: Origin) -> str:
-    return f"{origin.op}, {origin.module}" if origin.module else f"{origin.op}, {origin.source}"
-
-
-def _sentence(origin: Origin, sides: tuple[Side, Side], difference: Difference, verdict: str, tried: int) -> str:
-    a, b = sides
-    parts = [_model_words(a, b, tried)]
-    parts += [f"side {s.name} is what this machine computes with {_names(s.replays)}" for s in sides if s.replays]
-    if difference.elements:
-        parts.append(
-            f"{size_text(difference)} differ".replace(", max", " differ, max").removesuffix(" differ")
-            if difference.differing
-            else f"{size_text(difference)} differ"
-        )
-    parts.append(_verdict_words(sides, verdict))
-    return f"{_place(origin)}: " + "; ".join(filter(None, parts)) + "."
-
-
-def _model_words(a: Side, b: Side, tried: int) -> str:
-    if not tried:
-        return "no arithmetic model for this operator"
-    found_a, found_b = (side.models or ([side.near[0]] if side.near else []) for side in (a, b))
-    if not found_a and not found_b:
-        return f"none of {tried} models reproduces either side"
-    if not (found_a and found_b):
-        side, other, model = (a, b, found_a[0]) if found_a else (b, a, found_b[0])
-        return f"side {side.name}: {model.words()}{_missed(side)}; none of {tried} models reproduces side {other.name}"
-    x, y = _closest(found_a, found_b)
-    left, right = dict(x.traits), dict(y.traits)
-    differing = [name for name in dict.fromkeys([*left, *right]) if left.get(name) != right.get(name)]
-    same = [left[name] for name in left if name not in differing]
-    if not differing:
-        return f"both sides: {', '.join(same)}{_missed(a)}{_missed(b)}"
-    words = [f"{', '.join(t[n] for n in differing if n in t)}{_missed(s)}" for t, s in ((left, a), (right, b))]
-    return f"side A: {words[0]}; side B: {words[1]}" + (f" (both: {', '.join(same)})" if same else "")
-
-
-def _missed(side: Side) -> str:
-    """How much of a side an almost right model misses."""
-    return "" if side.models or side.near is None else f" (all but {side.near[1]} elements)"
-
-
-def _closest(a: list[Model], b: list[Model]) -> tuple[Model, Model]:
-    """The pair of models with the fewest differing traits."""
-    return min(((x, y) for x in a for y in b), key=lambda pair: len(set(pair[0].traits) ^ set(pair[1].traits)))
-
-
 def _verdict(sides: tuple[Side, Side]) -> str:
     if all(side.bound is not None for side in sides):
         return "rounding" if all(side.bound.within for side in sides) else "beyond rounding"
@@ -292,31 +253,8 @@ def _verdict(sides: tuple[Side, Side]) -> str:
     return "beyond rounding" if any(not side.bound.within for side in known) else "unknown"
 
 
-def _verdict_words(sides: tuple[Side, Side], verdict: str) -> str:
-    if verdict == "rounding":
-        if all(side.bound.proven for side in sides):
-            return "rounding only, no bug (both sides are within the rounding bound of the sum)"
-        return "rounding by its size (both sides are within 64 roundings of the largest value; no proven bound)"
-    if verdict == "beyond rounding":
-        worst = max((s for s in sides if s.bound is not None), key=lambda s: s.bound.used)
-        return f"NOT rounding: side {worst.name} is {worst.bound.used:.3g} times the rounding bound away from float64"
-    if any(side.bound is None and not side.outputs for side in sides):
-        return "one side's values are not known, so its size is not judged"
-    return "there is no rounding bound for this operator"
-
-
-def _names(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} (and {', '.join(names[1:])})"
-
-
-def _other_kind(origin: Origin) -> Explanation:
-    words = {
-        "generator state": "the random generator is in another state here: an earlier draw or seed differs, not the arithmetic",
-        "generator use": "the numbers are equal but one side draws more of them",
-        "arguments": f"the scalar arguments differ ({origin.detail}): look where the program computes them",
-        "data": "an input that no recorded operator made differs: data, weights or files differ, not the arithmetic",
-    }
-    return Explanation(origin, f"{_place(origin)}: {words[origin.kind]}.", "not arithmetic")
+def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return a.shape == b.shape and tensor_digest(a.contiguous()) == tensor_digest(b.contiguous())
 
 
 def _bytes(tensor: torch.Tensor) -> bytes:

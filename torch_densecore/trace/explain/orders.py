@@ -131,6 +131,19 @@ def lane_reduce(x: Array, lanes: int, final: str) -> Array:
     return combine(acc, final)
 
 
+def lane_products(x: Array, y: Array, lanes: int, fused: bool, final: str = "halves") -> Array:
+    """vec::map2_reduce_all of x * y with +: the products of the first vector are rounded, later ones may be fused."""
+    n = x.shape[-1]
+    if not fused or n < lanes:
+        return lane_reduce((x * y).astype(F32), lanes, final)
+    acc = (x[..., :lanes] * y[..., :lanes]).astype(F32)
+    for i in range(lanes, n, lanes):
+        count = min(lanes, n - i)
+        part = multiply_add(x[..., i : i + count], y[..., i : i + count], acc[..., :count], True)
+        acc = np.concatenate([part, acc[..., count:]], -1)
+    return combine(acc, final)
+
+
 def sequential_from_first(x: Array) -> Array:
     """Left to right, starting with the first element rather than 0."""
     acc = x[..., 0]

@@ -1,4 +1,4 @@
-"""normal_ from a stored generator state: the vectorised block algorithm and the scalar one of ATen."""
+"""normal_ and uniform_ from a stored generator state: ATen's vectorised block algorithms and its scalar ones."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import torch
 
-from ..replay import Call
-from .arith import F32, Array, fma, multiply_add
+from ...replay import Call
+from ..arith import F32, Array, fma, multiply_add
+from ..model import Family, Model, model
 
 BLOCK = 16  # values per Box-Muller block of normal_fill
 STATE_WORDS = 624
 
 
-def normal_models(call: Call) -> Iterator[tuple[str, Callable[[], Array]]]:
-    """(words, function) of the candidates; nothing when the generator's state was not stored."""
+def _normal(call: Call) -> Iterator[Model]:
+    """Nothing when the generator's state was not stored."""
     if call.rng is None or call.site.outputs[0]["dtype"] != "float32":
         return
     mean, std = _two_numbers(call, "mean", "std")
@@ -28,12 +29,12 @@ def normal_models(call: Call) -> Iterator[tuple[str, Callable[[], Array]]]:
             ("blocks of 16 by Box-Muller, AVX2 code with Cephes polynomials, fused", _vector_box_muller(True)),
             ("blocks of 16 by Box-Muller, AVX2 code with Cephes polynomials, rounded", _vector_box_muller(False)),
         ):
-            yield words, lambda b=block: _blocks(call.rng, size, mean, std, shape, b)
-    yield "one value at a time in double precision", lambda: _scalars(call.rng, size, mean, std, shape)
+            yield model(lambda b=block: _blocks(call.rng, size, mean, std, shape, b), algorithm=words)
+    scalar = "one value at a time in double precision"
+    yield model(lambda: _scalars(call.rng, size, mean, std, shape), algorithm=scalar)
 
 
-def uniform_models(call: Call) -> Iterator[tuple[str, Callable[[], Array]]]:
-    """(words, function) of the candidates for uniform_."""
+def _uniform(call: Call) -> Iterator[Model]:
     if call.rng is None or call.site.outputs[0]["dtype"] != "float32":
         return
     low, high = (F32(v) for v in _two_numbers(call, "from", "to"))
@@ -43,7 +44,7 @@ def uniform_models(call: Call) -> Iterator[tuple[str, Callable[[], Array]]]:
         ("24-bit numbers scaled with fused multiply-add", True),
         ("24-bit numbers, scaled, then shifted", False),
     ):
-        yield words, lambda f=fused: multiply_add(u, high - low, low, f)
+        yield model(lambda f=fused: multiply_add(u, high - low, low, f), algorithm=words)
 
 
 def _two_numbers(call: Call, first: str, second: str) -> tuple[float, float]:
@@ -165,3 +166,6 @@ def _scalars(state: torch.Tensor, size: int, mean: float, std: float, shape: tup
     theta = 2.0 * np.pi * u[:, 0]
     values = np.stack([radius * np.cos(theta), radius * np.sin(theta)], 1).reshape(-1)[:size]
     return (values * std + mean).astype(F32).reshape(shape)
+
+
+FAMILIES: dict[str, Family] = {"normal_": _normal, "uniform_": _uniform}
