@@ -1,0 +1,31 @@
+// Bindings of range factories (ATen/native/RangeFactories.cpp).
+#include <ATen/core/Tensor.h>
+#include <ATen/Parallel.h>
+#include <ATen/ops/arange_ops.h>
+#include <ATen/ops/empty_like.h>
+
+#include "aten/host_call.h"
+#include "aten/op_registration.h"
+#include "aten/profile.h"
+#include "numerics/parallel.h"
+#include "numerics/pointwise/range_factories.h"
+
+namespace densecore {
+namespace {
+
+// The host checks the bounds and sizes `out`; of floats it is given our values.
+at::Tensor& arange_out(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step, at::Tensor& out) {
+  if (out.scalar_type() != at::kFloat) return host::call<at::_ops::arange_start_out>(start, end, step, out);
+  host::run<at::_ops::arange_start_out>(start, end, step, out);
+  at::Tensor dense = out.is_contiguous() ? out : at::empty_like(out, at::MemoryFormat::Contiguous);
+  float* y = dense.mutable_data_ptr<float>();
+  const double first = start.toDouble(), stride = step.toDouble();
+  parallel_for(current_profile(), 0, dense.numel(), at::internal::GRAIN_SIZE,
+               [&](int64_t begin, int64_t stop) { arange_f32(first, stride, begin, y + begin, stop - begin); });
+  if (!out.is_contiguous()) out.copy_(dense);
+  return out;
+}
+DENSECORE_OP("aten::arange.start_out", arange_out);
+
+}  // namespace
+}  // namespace densecore
