@@ -30,7 +30,7 @@ bool claims(const Tensor& self, const OptionalTensor& weight) {
 bool is_summed(const Tensor& self, const Tensor& target, const OptionalTensor& weight, int64_t reduction, int64_t dims) {
   const bool shapes = self.dim() == dims && target.dim() == dims - 1 && self.numel() > 0 && self.size(0) == target.size(0) &&
                       self.sizes().slice(2) == target.sizes().slice(1);
-  const bool weights = !weight || !weight->defined() || (weight->dim() <= 1 && weight->numel() == self.size(1));
+  const bool weights = !weight || !weight->defined() || (shapes && weight->dim() <= 1 && weight->numel() == self.size(1));
   const bool targets = target.scalar_type() == at::kLong || target.scalar_type() == at::kByte;
   return shapes && weights && targets && reduction != at::Reduction::None;
 }
