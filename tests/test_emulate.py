@@ -17,7 +17,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import torch_densecore
-from torch_densecore import _C, emulate
+from torch_densecore import _C, emulate, trace
 from torch_densecore.certify import bits
 
 D = "densecore"
@@ -476,6 +476,26 @@ def test_one_stream_for_both(words: tuple[str, ...]) -> None:
     with torch_densecore.emulate_cpu(*words):
         alternating, cpu = draws(("cpu", D)), draws(("cpu", "cpu"))
     assert same(alternating, cpu) and same(cpu, draws((D, D)))
+
+
+@pytest.mark.usefixtures("strict")
+def test_traces_of_both_are_equal(tmp_path: Path) -> None:
+    def recorded(device: str) -> Path:
+        path = tmp_path / f"{device}.dct"
+        with trace.record(path):
+            program(device)
+        return path
+
+    with torch_densecore.emulate_cpu():
+        emulated, device = recorded("cpu"), recorded(D)
+    result = trace.compare(emulated, device)
+    assert result.origins == [] and result.verdicts["equal"] > 200, result.verdicts
+    assert ("densecore.emulate_cpu", "all", "") in environment_differences_to_plain(recorded, emulated)
+
+
+def environment_differences_to_plain(recorded: Callable[[str], Path], emulated: Path) -> list[tuple[str, Any, Any]]:
+    """What a trace of the plain CPU says of its environment that one with emulation does not."""
+    return trace.compare(emulated, recorded("cpu")).environment
 
 
 # branches

@@ -192,6 +192,13 @@ def emulated() -> list[str]:
     return sorted(_C.emulated_ops())
 
 
+def summary() -> str:
+    """What is emulated, in words: "all", ops by name, or nothing. Traces store it."""
+    from torch_densecore import _C
+
+    return "all" if _C.emulating_all_on_cpu() else " ".join(emulated())
+
+
 def apply() -> None:
     """Does what the environment variable DENSECORE_EMULATE_CPU asks for."""
     words = os.environ.get("DENSECORE_EMULATE_CPU", "").replace(",", " ").split()

@@ -219,6 +219,11 @@ void restore_all_cpu_kernels() {
   at::globalContext().setUserEnabledMkldnn(everything.mkldnn);
 }
 
+bool emulating_all_on_cpu() {
+  const std::lock_guard lock(state().mutex);
+  return state().everything.depth > 0;
+}
+
 std::vector<std::string> emulated_ops() {
   const std::lock_guard lock(state().mutex);
   std::vector<std::string> names;

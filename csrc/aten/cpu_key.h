@@ -21,6 +21,7 @@ void restore_cpu_kernels(const std::vector<std::string>& names);
 // layouts (sparse, quantized, nested, oneDNN) are uncertified. torch takes no oneDNN branch meanwhile, as the reference has none.
 void emulate_all_on_cpu();
 void restore_all_cpu_kernels();
+bool emulating_all_on_cpu();
 
 // The ops that kernels of ours serve on the CPU at this moment.
 std::vector<std::string> emulated_ops();

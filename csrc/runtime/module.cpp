@@ -55,6 +55,7 @@ void bind_ops(py::module_& module) {
   module.def("restore_cpu_kernels", &restore_cpu_kernels);
   module.def("emulate_all_on_cpu", &emulate_all_on_cpu);
   module.def("restore_all_cpu_kernels", &restore_all_cpu_kernels);
+  module.def("emulating_all_on_cpu", &emulating_all_on_cpu);
   module.def("emulated_ops", &emulated_ops);
   module.def("own_kernels", [] {
     std::vector<std::pair<std::string, bool>> names;

@@ -96,13 +96,18 @@ def packages() -> dict[str, str]:
 
 
 def densecore() -> dict[str, Any]:
-    """Profile and overrides of the densecore device when it is loaded; {} with stock torch."""
+    """Profile, overrides and CPU emulation of the densecore device when it is loaded; {} with stock torch."""
     profile = sys.modules.get("torch_densecore.profile")
     if profile is None or not getattr(sys.modules.get("torch_densecore"), "_C", None):
         return {}
     overrides = sys.modules.get("torch_densecore.overrides")
     active = getattr(overrides, "active", None)
-    return {"profile": profile.current().describe(), "overrides": str(active()) if callable(active) else ""}
+    emulate = sys.modules["torch_densecore.emulate"]
+    return {
+        "profile": profile.current().describe(),
+        "overrides": str(active()) if callable(active) else "",
+        "emulate_cpu": emulate.summary(),
+    }
 
 
 def _git(script: str | None) -> dict[str, Any]:
