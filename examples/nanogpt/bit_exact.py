@@ -24,8 +24,8 @@ WATCH = Path(__file__).parent / "watch.py"
 HALF = 25
 TRAIN = (
     "config/train_shakespeare_char.py --compile=False --dtype=float32 --gradient_accumulation_steps=1 --batch_size=4 "
-    "--block_size=32 --n_layer=4 --n_head=4 --n_embd=64 --dropout=0.2 --eval_iters=2 --log_interval=1 --warmup_iters=5 --lr_decay_iters=50 "
-    f"--always_save_checkpoint=True --eval_interval={HALF} --out_dir=out"
+    "--block_size=32 --n_layer=4 --n_head=4 --n_embd=64 --dropout=0.2 --eval_iters=2 --log_interval=1 --warmup_iters=5 "
+    f"--lr_decay_iters=50 --always_save_checkpoint=True --eval_interval={HALF} --out_dir=out"
 ).split()
 PARTS: dict[str, list[str]] = {
     "train": ["train.py", *TRAIN, f"--max_iters={HALF}"],

@@ -74,7 +74,9 @@ def hugging_face(kind: str, device: str, steps: int, **sizes: Any) -> list[Tenso
     return [*results, model.generate(prompt(device), max_new_tokens=8, pad_token_id=0, **sampling)]
 
 
-BLOCKS = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 64}
+BLOCKS = {
+    "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 64,
+}  # fmt: skip
 
 
 # llms-from-scratch
@@ -94,14 +96,10 @@ def from_scratch(kind: str, device: str, steps: int) -> list[Tensor]:
     stand_in_for_tiktoken()
     from llms_from_scratch import ch04, llama3, qwen3
 
-    grouped = {
-        "vocab_size": VOCABULARY, "context_length": 64, "emb_dim": 32, "n_heads": 4, "n_layers": 2, "hidden_dim": 48, "n_kv_groups": 2,
-        "rope_base": 500_000.0, "dtype": torch.float32,
-    }  # fmt: skip
+    sizes = {"vocab_size": VOCABULARY, "context_length": 64, "emb_dim": 32, "n_heads": 4, "n_layers": 2}
+    gpt = {**sizes, "drop_rate": 0.1, "qkv_bias": True}
+    grouped = {**sizes, "hidden_dim": 48, "n_kv_groups": 2, "rope_base": 500_000.0, "dtype": torch.float32}
     frequencies = {"factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_context_length": 64}
-    gpt = {
-        "vocab_size": VOCABULARY, "context_length": 64, "emb_dim": 32, "n_heads": 4, "n_layers": 2, "drop_rate": 0.1, "qkv_bias": True,
-    }  # fmt: skip
     make = {
         "gpt2": lambda: ch04.GPTModel(gpt),
         "gpt2 fast": lambda: ch04.GPTModelFast(gpt),

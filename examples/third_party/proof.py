@@ -79,7 +79,7 @@ class Proof:
 
 
 def tiers(names: list[str]) -> dict[str, str]:
-    """Who serves each op: `kernel` (ours), `exact` (the host's, certified), `composed` of such by torch. All others raise in strict mode."""
+    """Who serves each op: `kernel` (ours), `exact` (the host's, certified), `composed` of such by torch; others raise."""
     own = {name for name, _ in _C.own_kernels()}
     served = dict(_C.device_ops())
     return {name: "kernel" if name in own else "exact" if name in served else "composed" for name in names}

@@ -2,7 +2,7 @@
 
     python examples/third_party/run.py                     models of transformers, llms-from-scratch, torch.nn; both devices
     python examples/third_party/run.py --modules           also every module of torch.nn, on the inputs of torch's own tests
-    python examples/third_party/run.py --oracle            also each kind of call in the reference wheel (needs torch_densecore[oracle])
+    python examples/third_party/run.py --oracle            also each kind of call in the reference wheel (torch_densecore[oracle])
 
 Every program runs in strict mode: an op without kernel or certificate blocks it and is named. A package that is not installed is
 said to be missing (`pip install transformers`, `pip install --no-deps llms-from-scratch`). Exit code 0: nothing differs.

@@ -4,6 +4,7 @@
 #include "pointwise/convert.h"
 #include "pointwise/min_max.h"
 #include "pointwise/pow.h"
+#include "pointwise/range_factories.h"
 #include "pointwise/unary.h"
 
 namespace digest {
@@ -99,6 +100,20 @@ void convert(Report& report, const char* name, const densecore::Dispatched<dense
   convert_line<From, int64_t>(report, name, kernel, IntegerType::kI64, "int64");
 }
 
+void ranges(Report& report) {
+  report.line("arange_f32", "float32", [](Line& line) {
+    for (const int64_t size : {0, 1, 3, 4, 7, 8, 9, 15, 16, 17, 31, 33, 64, 100, 1000, 4097}) {
+      for (const double step : {1.0, 0.1, -0.7, 1.0 / 3, 1e-3, 123456.789}) {
+        for (const int64_t index : {0, 5, 32768, 40001}) {
+          std::vector<float> y(size);
+          densecore::arange_f32(0.37, step, index, y.data(), size);
+          line.add(y);
+        }
+      }
+    }
+  });
+}
+
 }  // namespace
 
 void pointwise(Report& report) {
@@ -107,6 +122,7 @@ void pointwise(Report& report) {
   min_max(report);
   convert<float>(report, "convert_f32", densecore::convert_f32);
   convert<double>(report, "convert_f64", densecore::convert_f64);
+  ranges(report);
 }
 
 }  // namespace digest
