@@ -6,6 +6,7 @@ where the reference would leave it.
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections import Counter
 from typing import Any
@@ -21,6 +22,7 @@ _lock = threading.RLock()
 _oracles: dict[str, Oracle] = {}
 provenance: dict[str, set[str]] = {}  # modelled functions by operator, for what this process ran
 calls: Counter[str] = Counter()
+latest = CallResult(None)
 
 
 def oracle_of(profile: profiles.Profile) -> Oracle:
@@ -69,6 +71,8 @@ def _written(schema: Schema, args: tuple[Any, ...], kwargs: dict[str, Any]) -> l
 
 
 def _note(name: str, result: CallResult) -> None:
+    global latest
+    latest = dataclasses.replace(result, value=None)
     calls[name] += 1
     provenance.setdefault(name, set()).update(result.provenance)
 

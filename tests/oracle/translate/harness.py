@@ -19,8 +19,10 @@ from torch_densecore.oracle.translate import context as ctx
 from torch_densecore.oracle.translate import link, unit
 from torch_densecore.oracle.translate.bits import TABLE, Pattern
 
-RECORD = 768  # bytes: x1..x5, sp, nzcv, x0; then 11 vectors; from WINDOW on the memory that the instruction may touch
 WINDOW, WINDOW_SIZE = 256, 512
+# bytes of a record: x1..x5, sp, nzcv, x0; then 11 vectors; from WINDOW on, for instructions that access it, memory
+SMALL, LARGE = WINDOW, WINDOW + WINDOW_SIZE
+CHUNK = 8192  # records that are run at once
 X_SLOTS, V_SLOTS = (1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 5, 16, 17, 18, 19, 31)
 V_BASE = 64
 MEMORY_ROWS = {
@@ -48,7 +50,12 @@ def _str_q(rt: int, offset: int) -> int:
     return 0x3D800000 | offset // 16 << 10 | 20 << 5 | rt
 
 
-def program(word: int, branch: bool) -> list[int]:
+def record_size(row: Pattern) -> int:
+    """Bytes of a record for an instruction."""
+    return LARGE if row.name in MEMORY_ROWS else SMALL
+
+
+def program(word: int, row: Pattern) -> list[int]:
     """The guest program for one instruction; x20 is the record, x21 the number of records."""
     load = [_ldr_x(n, 8 * i) for i, n in enumerate(X_SLOTS)] + [_ldr_x(9, 40), _ldr_x(10, 48)]
     load += [0x9100013F, 0xD51B420A]  # mov sp, x9; msr nzcv, x10
@@ -60,27 +67,27 @@ def program(word: int, branch: bool) -> list[int]:
         store += [0x1A9F07E0 | (code ^ 1) << 12 | 11, 0xD3400000 | shift | 11 << 5 | 11]
         store += [0xAA0B014A if position != 31 else 0xAA0B03EA]  # orr x10, x10, x11 (mov for the first)
     store += [_str_x(10, 48)] + [_str_q(n, V_BASE + 16 * i) for i, n in enumerate(V_SLOTS)]
-    body = [word, 0x91000484] if branch else [word]  # add x4, x4, #1 is skipped by a taken branch
-    loop = load + body + store + [0x91000294 | RECORD << 10, 0xF10006B5]  # add x20, x20, #RECORD; subs x21, x21, #1
+    body = [word, 0x91000484] if row.name in BRANCH_ROWS else [word]  # add x4, x4, #1 is skipped by a taken branch
+    loop = load + body + store + [0x91000294 | record_size(row) << 10, 0xF10006B5]  # add x20, x20, #size; subs x21, x21, #1
     loop.append(0x54000001 | (-len(loop) & 0x7FFFF) << 5)  # b.ne loop
     return loop + [0xD65F03C0]
 
 
 @dataclass
 class Outcome:
-    """Records after the instruction, and why the translator left it to the emulator, if it did."""
+    """Records after the instruction, translated at each level, and why the translator left it to the emulator, if it did."""
 
     emulated: np.ndarray
-    translated: np.ndarray
+    translated: dict[int, np.ndarray]
     left: str
 
 
 class Harness:
     """An emulator and a translator over one block of host memory at its own address."""
 
-    def __init__(self, records: int, level: int) -> None:
-        self.records, self.level = records, level
-        size = _CODE_SIZE + records * RECORD
+    def __init__(self, records: int, levels: tuple[int, ...] = (0, 2)) -> None:
+        self.records, self.levels = records, levels
+        size = _CODE_SIZE + records * LARGE
         self._map = mmap.mmap(-1, (size + 0xFFFF) // 0x10000 * 0x10000)
         self._view = (ctypes.c_char * len(self._map)).from_buffer(self._map)
         self.base = ctypes.addressof(self._view)
@@ -94,47 +101,60 @@ class Harness:
         self._context = ctypes.create_string_buffer(ctx.SIZE + 64)
         self.context = (ctypes.addressof(self._context) + 63) // 64 * 64
         self._counter = ctypes.c_int32()
+        self._word = -1
+        self._machine_code: dict[int, bytes] = {}
+        self._left, self._length = "", 0
 
     def run(self, word: int, states: np.ndarray) -> Outcome:
-        """Execute `word` on every record of `states` (uint8, records x RECORD) in both."""
-        branch = TABLE.find(word).name in BRANCH_ROWS  # type: ignore[union-attr]
-        code = struct.pack(f"<{len(code)}I", *code) if (code := program(word, branch)) else b""
+        """Execute `word` on every record of `states` (uint8, records x bytes) in both."""
+        if word != self._word:
+            self._prepare(word)
+        emulated = self._emulate(states)
+        translated = {} if self._left else {level: self._translated(level, states) for level in self.levels}
+        return Outcome(emulated, translated, self._left)
+
+    def _prepare(self, word: int) -> None:
+        """Write the guest program and translate it."""
+        row = TABLE.find(word)
+        assert row is not None
+        words = program(word, row)
+        code = struct.pack(f"<{len(words)}I", *words)
         ctypes.memmove(self.base, code, len(code))
         self.uc.ctl_remove_cache(self.base, self.base + len(code))
-        emulated = self._emulate(states, len(code))
-        translated, left = self._translate(states, len(code))
-        return Outcome(emulated, translated, left)
+        self._word, self._length, self._left = word, len(code), ""
+        for level in self.levels:
+            guest = unit.Code(self._fetch, lambda _: (self.base, self.base + len(code)))
+            translated = unit.Translator(guest, True, optimise=level > 0).translate(self.base)
+            if translated.emulated:
+                self._left = translated.emulated[0][2]
+            else:
+                self._machine_code[level] = link.compile_text(translated.text, level).code
 
     def _load(self, states: np.ndarray) -> None:
         raw = np.ascontiguousarray(states)
         ctypes.memmove(self.data, raw.ctypes.data, raw.nbytes)
 
-    def _read(self) -> np.ndarray:
-        size = self.records * RECORD
-        return np.frombuffer(ctypes.string_at(self.data, size), np.uint8).reshape(self.records, RECORD)
+    def _read(self, states: np.ndarray) -> np.ndarray:
+        return np.frombuffer(ctypes.string_at(self.data, states.nbytes), np.uint8).reshape(states.shape)
 
-    def _emulate(self, states: np.ndarray, length: int) -> np.ndarray:
+    def _emulate(self, states: np.ndarray) -> np.ndarray:
         self._load(states)
         self.uc.reg_write(arm.UC_ARM64_REG_X20, self.data)
-        self.uc.reg_write(arm.UC_ARM64_REG_X21, self.records)
-        self.uc.emu_start(self.base, self.base + length - 4)
-        return self._read()
+        self.uc.reg_write(arm.UC_ARM64_REG_X21, len(states))
+        self.uc.emu_start(self.base, self.base + self._length - 4)
+        return self._read(states)
 
-    def _translate(self, states: np.ndarray, length: int) -> tuple[np.ndarray, str]:
+    def _translated(self, level: int, states: np.ndarray) -> np.ndarray:
         self._load(states)
-        code = unit.Code(self._fetch, lambda _: (self.base, self.base + length))
-        translated = unit.Translator(code, True, optimise=self.level > 0).translate(self.base)
-        machine_code = link.compile_text(translated.text, self.level).code
-        ctypes.memmove(ctypes.addressof(self._code_view), machine_code, len(machine_code))
-        for number, value in ((20, self.data), (21, self.records)):
+        code = self._machine_code[level]
+        ctypes.memmove(ctypes.addressof(self._code_view), code, len(code))
+        for number, value in ((20, self.data), (21, len(states))):
             ctypes.c_uint64.from_address(self.context + ctx.X + 8 * number).value = value
-        if translated.emulated:
-            return self._read(), translated.emulated[0][2]
         self._counter.value = -(1 << 31)  # never busy
         counters = ctypes.addressof(self._counter) - self.base
         ctypes.c_int64.from_address(self.context + ctx.COUNTERS).value = counters
         ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)(ctypes.addressof(self._code_view))(self.context)
-        return self._read(), ""
+        return self._read(states)
 
     @staticmethod
     def _fetch(pc: int) -> int:
@@ -179,21 +199,21 @@ def random_words(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray
     return np.choose(kinds, choices)
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=16)
 def _base_words(seed: int, records: int) -> np.ndarray:
-    return random_words(np.random.default_rng(seed), (records, RECORD // 8))
+    return random_words(np.random.default_rng(seed), (records, LARGE // 8))
 
 
 def states(row: Pattern, word: int, records: int, data: int, seed: int) -> np.ndarray:
     """Random records for an instruction; address registers point into the record's own window."""
     rng = np.random.default_rng([seed, word])
-    words = _base_words(seed, records).copy()
+    words = _base_words(seed, records)[:, : record_size(row) // 8].copy()
     words[:, 6] = rng.integers(0, 16, records).astype(np.uint64) << np.uint64(28)
     equal = rng.random(records) < 0.1
     words[equal, 1] = words[equal, 0]
     words[:, 5] = (words[:, 5] & np.uint64(0xFFFFF0)) + np.uint64(data)
     if row.name in MEMORY_ROWS:
-        window = np.uint64(data) + np.arange(records, dtype=np.uint64) * np.uint64(RECORD) + np.uint64(WINDOW)
+        window = np.uint64(data) + np.arange(records, dtype=np.uint64) * np.uint64(LARGE) + np.uint64(WINDOW)
         fields = row.extract(word)
         shift = np.uint64(16) * rng.integers(0, 4, records).astype(np.uint64)
         address = window + shift + np.uint64(192) - np.uint64(_displacement(row, fields) % 2**64)
@@ -221,9 +241,16 @@ def _displacement(row: Pattern, f) -> int:  # type: ignore[no-untyped-def]
 
 
 def differences(outcome: Outcome) -> np.ndarray:
-    """Indices of the records that differ, NaN payloads of any precision aside."""
-    suspects = np.flatnonzero((outcome.emulated.view(np.uint64) != outcome.translated.view(np.uint64)).any(axis=1))
-    a, b = outcome.emulated[suspects], outcome.translated[suspects]
+    """Indices of the records that differ at any level, NaN payloads of any precision aside."""
+    found = [_different(outcome.emulated, translated) for translated in outcome.translated.values()]
+    return np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
+
+
+def _different(emulated: np.ndarray, translated: np.ndarray) -> np.ndarray:
+    if np.array_equal(emulated.view(np.uint64), translated.view(np.uint64)):
+        return np.zeros(0, np.int64)
+    suspects = np.flatnonzero((emulated.view(np.uint64) != translated.view(np.uint64)).any(axis=1))
+    a, b = emulated[suspects], translated[suspects]
     off = a != b
     for dtype, magnitude in ((np.uint16, 0x7C00), (np.uint32, 0x7F800000), (np.uint64, 0x7FF << 52)):
         limit = dtype(np.iinfo(dtype).max >> 1)
