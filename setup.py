@@ -4,7 +4,8 @@ csrc/numerics/<family>/*.cpp is compiled once per instruction-set level with tha
 (`pip install ninja`) a rebuild compiles only what changed; without it every source is compiled again.
 
 MAX_JOBS limits the compiler processes. DENSECORE_SKIP="numerics/blas/*,aten/Blas.cpp" leaves sources out (patterns below csrc/),
-for a quick build while they are being written; their ops are then served by the host.
+for a quick build while they are being written; their ops are then served by the host. DENSECORE_NO_EXTENSION=1 builds none of them:
+the pure-Python part (recording, comparing, explaining, probing) needs no compiler and works with torch >= 2.4.
 """
 
 from __future__ import annotations
@@ -153,9 +154,12 @@ def compile_all(compiler: str, common: list[str], units: list[Unit]) -> None:
         list(pool.map(compile_unit, units[1:]))
 
 
+PURE = os.environ.get("DENSECORE_NO_EXTENSION") == "1"
+
 setup(
     packages=find_namespace_packages(include=["torch_densecore", "torch_densecore.*"]),
     package_data={"torch_densecore": ["**/*.json", "**/*.toml", "**/*.html", "**/*.c", "**/*.h", "**/*.csv"]},
-    ext_modules=[Extension("torch_densecore._C", sources=[])],
+    py_modules=["pytest_densecore"],
+    ext_modules=[] if PURE else [Extension("torch_densecore._C", sources=[])],
     cmdclass={"build_ext": BuildExtension},
 )

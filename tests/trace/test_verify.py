@@ -19,7 +19,7 @@ def test_step(densecore_golden):
 
 
 def run_pytest(folder, *words):
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "torch_densecore.trace.pytest_plugin", "-p", "no:cacheprovider", *words]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "pytest_densecore", "-p", "no:cacheprovider", *words]
     env = {"PYTHONPATH": str(ROOT), "PATH": ""}
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
 
@@ -41,7 +41,7 @@ def test_fixture_records_compares_and_explains(tmp_path):
 def test_verify_equal_different_and_failing(tmp_path):
     program = str(script(tmp_path))
     assert densecore("record", "-o", "golden.dct", "--", program, "0", cwd=tmp_path).returncode == 0
-    assert densecore("verify", "golden.dct", "--", "python", program, "0", cwd=tmp_path).returncode == 0
+    assert densecore("verify", "golden.dct", "--", sys.executable, program, "0", cwd=tmp_path).returncode == 0
     other = densecore("verify", "golden.dct", "-o", "run.dct", "--html", "report.html", "--", program, "1", cwd=tmp_path)
     assert other.returncode == 1 and "generator state" in other.stdout
     assert (tmp_path / "run.dct").is_file() and (tmp_path / "report.html").is_file()

@@ -57,7 +57,8 @@ def torch_build() -> dict[str, Any]:
 
 def cpu_capability() -> str:
     """The instruction set that ATen dispatches to (DEFAULT, AVX2, AVX512, NEON, ...)."""
-    return torch.backends.cpu.get_cpu_capability()
+    name = torch.backends.cpu.get_cpu_capability()
+    return "DEFAULT" if name == "NO AVX" else name  # as torch 2.4 calls it
 
 
 def cpu_model() -> str:

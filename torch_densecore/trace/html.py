@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .comparison import ORIGIN_KINDS, SAME, Comparison, Origin
-from .terminal import MEANING, ordered, remarks, size_text, verdict_text
+from .terminal import MEANING, ordered, remarks, short_shapes, size_text, verdict_text
 
 TEMPLATE = Path(__file__).with_name("report.html")
 CLASSES = {"only a": "alone", "only b": "alone", "not replayed": "uncertain"}  # verdict -> colour class; others are their own
@@ -95,7 +95,7 @@ def _origin_row(origin: Origin, explanation: str | None) -> list[str]:
     if origin.detail:
         size += f"<br><span class=explain>{escape(origin.detail)}</span>"
     said = f"</tr><tr class=said><td></td><td colspan=6>{escape(explanation)}</td>" if explanation else ""
-    operator = f"<code>{escape(origin.op)}</code><br><span class=explain><code>{escape(origin.shapes)}</code></span>"
+    operator = f"<code>{escape(origin.op)}</code><br><span class=explain><code>{escape(short_shapes(origin.shapes))}</code></span>"
     return [
         f"<td class=n>{origin.step}</td><td class=n>{origin.first[0]} / {origin.first[1]}</td><td class=s>{operator}</td>",
         f"<td class=s>{where}</td><td class=n>{len(origin.events)}</td>",

@@ -117,12 +117,19 @@ def replay(source: str | os.PathLike[str], output: str | os.PathLike[str], devic
     program = reader.environment.get("program", {})
     writer.write({"environment": {**environment.collect(), "program": program, "replay": {"device": device}}})
     failed, sites = 0, set()
-    for call in calls.values():
+    for item in reader.lines():
+        if not isinstance(item, Event):
+            if "step" in item:  # steps are where they were, so that both traces align
+                writer.write(item)
+            continue
+        call = calls.get(item.index)
+        if call is None:
+            continue
         try:
             outputs = run(call, device)
         except (RuntimeError, TypeError, ValueError, IndexError) as error:
             failed += 1
-            writer.write({"note": f"event {call.event.index} ({call.site.op}) failed: {error}"[:300]})
+            writer.write({"note": f"event {item.index} ({item.site.op}) failed: {error}"[:300]})
             continue
         _write(writer, call, outputs, order, reader.header.get("samples", 0), sites)
     writer.write({"end": {"status": "complete", "events": len(calls) - failed}})

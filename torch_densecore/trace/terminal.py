@@ -14,6 +14,7 @@ from rich.text import Text
 from .comparison import ORIGIN_KINDS, Comparison, Difference, Origin
 
 MAX_ROWS = 40
+MAX_SHAPES = 6  # tensors of a call that are listed
 MEANING = {
     "equal": "same inputs, same outputs",
     "origin": "a difference begins here",
@@ -84,6 +85,16 @@ def size_text(difference: Difference) -> str:
         return f"none of {difference.elements}{sample}"
     ulp = "NaN/number" if difference.max_ulp == float("inf") else f"{difference.max_ulp:.6g} ulp"
     return f"{difference.differing} of {difference.elements}{sample}, max {ulp}"
+
+
+def short_shapes(shapes: str) -> str:
+    """`shapes_of` with a long list of tensors cut short."""
+    return " -> ".join(_short_list(side) for side in shapes.split(" -> "))
+
+
+def _short_list(side: str) -> str:
+    tensors = [f"{tensor}]" for tensor in side.removesuffix("]").split("], ")]
+    return side if len(tensors) <= MAX_SHAPES else f"{', '.join(tensors[:2])}, ... ({len(tensors)} tensors)"
 
 
 def _environment(result: Comparison) -> Table:

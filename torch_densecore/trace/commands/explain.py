@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..comparison import compare
 from ..errors import TraceError
+from ..terminal import short_shapes
 from .common import DIFFERENT, EQUAL, reports_errors
 
 if TYPE_CHECKING:
@@ -92,15 +93,16 @@ def _place(explanation: Explanation) -> str:
     times = f"{len(origin.events)} times" if len(origin.events) > 1 else ""
     phase = "" if origin.phase == "forward" else f" ({origin.phase})"
     where = f"{origin.module}{phase}" if origin.module else phase.strip(" ()")
-    return "; ".join(filter(None, (where, origin.source, origin.shapes, times, explanation.size)))
+    return "; ".join(filter(None, (where, origin.source, short_shapes(origin.shapes), times, explanation.size)))
 
 
 def _summary(explanations: list[Explanation]) -> str:
     arithmetic = [e for e in explanations if e.verdict != "not arithmetic"]
     parts = []
     if arithmetic:
-        explained = sum(e.explained for e in arithmetic)
+        explained, known = (sum(getattr(e, name) for e in arithmetic) for name in ("explained", "reproduced"))
         parts.append(f"{explained} of {len(arithmetic)} arithmetic origins explained bit for bit on both sides")
+        parts += [f"{known - explained} more reproduced by this machine's code paths"] if known > explained else []
     for verdict, words in (("beyond rounding", "larger than rounding"), ("unknown", "not judged by size")):
         count = sum(e.verdict == verdict for e in arithmetic)
         parts += [f"{count} {words}"] if count else []

@@ -91,6 +91,12 @@ class Explanation:
 
     @property
     def explained(self) -> bool:
+        """Whether an arithmetic model has the bits of both sides."""
+        return bool(self.models_a and self.models_b)
+
+    @property
+    def reproduced(self) -> bool:
+        """Whether each side is known at least as a model or as a code path of this machine."""
         return bool((self.models_a or self.replays_a) and (self.models_b or self.replays_b))
 
 

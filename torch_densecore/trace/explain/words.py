@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -90,4 +91,9 @@ def _closest(a: list[Model], b: list[Model]) -> tuple[Model, Model]:
 
 
 def _names(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} (and {', '.join(names[1:])})"
+    """`AVX2 (1 thread or 2 threads), AVX512 (1 thread or 2 threads)` from `AVX2, 1 thread` and so on."""
+    settings: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        path, _, setting = name.partition(", ")
+        settings[path].append(setting)
+    return ", ".join(f"{path} ({' or '.join(said)})" for path, said in settings.items())

@@ -168,4 +168,5 @@ def _scalars(state: torch.Tensor, size: int, mean: float, std: float, shape: tup
     return (values * std + mean).astype(F32).reshape(shape)
 
 
-FAMILIES: dict[str, Family] = {"normal_": _normal, "uniform_": _uniform}
+# older releases draw in one operator: randn rather than empty and normal_
+FAMILIES: dict[str, Family] = {"normal_": _normal, "randn": _normal, "uniform_": _uniform, "rand": _uniform}
