@@ -16,6 +16,7 @@ import torch  # noqa: E402, F401  (after _autoload: torch's autoload calls back 
 from torch_densecore import _device  # noqa: E402
 from torch_densecore.draws import accept_cpu_draws  # noqa: E402
 from torch_densecore.emulate import emulate_cpu  # noqa: E402
+from torch_densecore.overrides import override  # noqa: E402
 from torch_densecore.strictness import UncertifiedOpError, get_uncertified, set_uncertified, uncertified  # noqa: E402
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "accept_cpu_draws",
     "emulate_cpu",
     "get_uncertified",
+    "override",
     "set_uncertified",
     "uncertified",
 ]

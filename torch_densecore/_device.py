@@ -40,7 +40,7 @@ def register() -> None:
         )
         return
     torch.utils.rename_privateuse1_backend("densecore")
-    from torch_densecore import _module, draws, emulate, native_profile, optim_defaults, profile, registry, strictness
+    from torch_densecore import _module, draws, emulate, native_profile, optim_defaults, overrides, profile, registry, strictness
 
     torch._register_device_module("densecore", _module)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
@@ -49,9 +49,11 @@ def register() -> None:
     optim_defaults.apply()
     draws.apply()
     emulate.apply()
+    overrides.attach()
 
     def follow(current: Profile) -> None:
         _C.set_profile(native_profile.native(current))
         _C.refuse_allocations(unsupported(current) or "")
 
     profile.subscribe(follow)
+    overrides.apply()  # last: it reads the profile

@@ -14,6 +14,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "oracle": ("torch_densecore.oracle.commands", "Ask the reference wheel for its bits; survey this host against it."),
     "certify": ("torch_densecore.certify.commands", "Sweep operators against the reference wheel and store certificates."),
     "run": ("torch_densecore.launcher", "Run an unmodified script with the reference's bits."),
+    "overrides": ("torch_densecore.overrides.command", "What op-by-op overrides are in force, and where each came from."),
+    "attribute": (
+        "torch_densecore.overrides.attribute.command",
+        "Flip one op at a time: how much of a difference does each explain?",
+    ),
     "record": ("torch_densecore.trace.commands.record", "Record every operator of a program to a trace file."),
     "validate": ("torch_densecore.trace.commands.validate", "Check that a trace file is complete and undamaged."),
     "diff": ("torch_densecore.trace.commands.diff", "Compare two traces: where do two runs first differ?"),
@@ -24,7 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 # commands that take the words after `--` as a program (args.program), whatever they look like
-TAKES_PROGRAM = ("record", "verify", "explain")
+TAKES_PROGRAM = ("attribute", "record", "verify", "explain")
 
 
 def build_parser(command: str | None = None) -> argparse.ArgumentParser:
@@ -43,6 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = list(sys.argv[1:] if argv is None else argv)
     command = next((word for word in argv if not word.startswith("-")), None)
     cut = argv.index("--") if command in TAKES_PROGRAM and "--" in argv else len(argv)
+    if command not in (*TAKES_PROGRAM, "run") and (report := sys.modules.get("torch_densecore.overrides.report")):
+        report.silence()  # no program runs, so no override of the environment can be hit
     args = build_parser(command).parse_args(argv[:cut])
     args.program = argv[cut + 1 :]
     return importlib.import_module(COMMANDS[args.command][0]).main(args)

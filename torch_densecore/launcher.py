@@ -11,6 +11,9 @@ import os
 import runpy
 import sys
 
+from torch_densecore.overrides import command
+from torch_densecore.overrides.errors import OverrideError
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "densecore run [options] -- script.py [arguments]   (or: -- -m module [arguments])"
@@ -28,12 +31,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("error", "warn", "oracle", "host"),
         help="what an op without kernel or certificate does (DENSECORE_UNCERTIFIED)",
     )
+    command.add_options(parser)
     parser.add_argument("script", nargs=argparse.REMAINDER, metavar="-- script.py ...", help="the script and its arguments")
 
 
 def main(args: argparse.Namespace) -> int:
-    command = args.script[1:] if args.script[:1] == ["--"] else args.script
-    if not command or command == ["-m"]:
+    program = args.script[1:] if args.script[:1] == ["--"] else args.script
+    if not program or program == ["-m"]:
         print("densecore run: name a script: densecore run -- script.py [arguments]", file=sys.stderr)
         return 2
     if args.profile:
@@ -43,19 +47,25 @@ def main(args: argparse.Namespace) -> int:
     # by the environment, so that worker processes that the script spawns are set up alike
     if args.emulate_cpu != "none":
         os.environ["DENSECORE_EMULATE_CPU"] = args.emulate_cpu
-    set_up()
-    return run(command)
+    command.to_environment(args)
+    try:
+        set_up()
+    except OverrideError as error:
+        print(f"densecore run: {error}", file=sys.stderr)
+        return 2
+    return run(program)
 
 
 def set_up() -> None:
     """Applies the environment to this process; the package may have been imported before it was changed."""
     import torch_densecore  # noqa: F401
-    from torch_densecore import emulate, profile, strictness
+    from torch_densecore import emulate, overrides, profile, strictness
 
     if os.environ.get("DENSECORE_PROFILE"):
         profile.set_current(os.environ["DENSECORE_PROFILE"])
     strictness.apply()
     emulate.apply()
+    overrides.apply()
 
 
 def run(command: list[str]) -> int:

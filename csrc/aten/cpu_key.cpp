@@ -12,6 +12,8 @@
 #include "aten/nested_call.h"
 #include "aten/op_policy.h"
 #include "aten/op_registration.h"
+#include "aten/overrides.h"
+#include "aten/replace_kernel.h"
 
 namespace densecore {
 namespace {
@@ -62,18 +64,6 @@ State& state() {
   return *all;
 }
 
-// The dispatcher warns, once a process, when a kernel is replaced; here that is the purpose.
-struct Silence final : c10::WarningHandler {
-  void process(const c10::Warning&) override {}
-};
-
-c10::RegistrationHandleRAII put(const c10::OperatorName& name, DispatchKey key, c10::KernelFunction kernel,
-                                std::optional<c10::impl::CppSignature> signature) {
-  Silence silence;
-  const c10::WarningUtils::WarningHandlerGuard guard(&silence);
-  return c10::Dispatcher::singleton().registerImpl(name, key, std::move(kernel), signature, nullptr, "torch_densecore");
-}
-
 const OpKernel* own_kernel(const std::string& name) {
   for (const auto& kernel : op_kernels()) {
     if (name == kernel.name) return &kernel;
@@ -115,8 +105,8 @@ void other_layout(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch
 
 c10::RegistrationHandleRAII put_emulation(const std::string& name) {
   const OpKernel* kernel = own_kernel(name);
-  if (kernel != nullptr && !kernel->device_only) return put(parse_op_name(name), DispatchKey::CPU, kernel->make(), kernel->signature);
-  return put(parse_op_name(name), DispatchKey::CPU, c10::KernelFunction::makeFromBoxedFunction<&as_on_device>(), std::nullopt);
+  if (kernel != nullptr && !kernel->device_only) return replace_kernel(parse_op_name(name), DispatchKey::CPU, kernel->make(), kernel->signature);
+  return replace_kernel(parse_op_name(name), DispatchKey::CPU, c10::KernelFunction::makeFromBoxedFunction<&as_on_device>());
 }
 
 void emulate(const std::string& name) {
@@ -166,21 +156,50 @@ std::vector<c10::RegistrationHandleRAII> watch_other_layouts() {
     for (const auto key : kOtherLayouts) {
       if (!op || !op->hasKernelForDispatchKey(key)) continue;
       state().layout_kernels[key].try_emplace(name, op->getComputedKernelForDispatchKey(key));
-      registrations.push_back(put(name, key, c10::KernelFunction::makeFromBoxedFunction<&other_layout>(), std::nullopt));
+      registrations.push_back(replace_kernel(name, key, c10::KernelFunction::makeFromBoxedFunction<&other_layout>()));
     }
   }
   return registrations;
 }
 
-}  // namespace
-
-void keep_on_cpu_key(const char* name, c10::KernelFunction kernel, c10::impl::CppSignature signature) {
+void keep_below_emulation(const std::string& name, c10::KernelFunction kernel, c10::impl::CppSignature signature) {
   const std::lock_guard lock(state().mutex);
-  state().kept.push_back(put(parse_op_name(name), DispatchKey::CPU, std::move(kernel), signature));
+  state().kept.push_back(replace_kernel(parse_op_name(name), DispatchKey::CPU, std::move(kernel), signature));
   const auto found = state().emulated.find(name);
   if (found == state().emulated.end() || found->second->depth == 0) return;
   found->second->registration.reset();
   found->second->registration.emplace(put_emulation(name));
+}
+
+// Both return the ops that changed hands.
+std::vector<std::string> start_everything() {
+  const std::lock_guard lock(state().mutex);
+  auto& everything = state().everything;
+  if (everything.depth++ > 0) return {};
+  everything.mkldnn = at::globalContext().userEnabledMkldnn();
+  at::globalContext().setUserEnabledMkldnn(false);
+  everything.names = all_names();
+  for (const auto& name : everything.names) emulate(name);
+  everything.layouts = watch_other_layouts();
+  return everything.names;
+}
+
+std::vector<std::string> end_everything() {
+  const std::lock_guard lock(state().mutex);
+  auto& everything = state().everything;
+  TORCH_CHECK_VALUE(everything.depth > 0, "densecore: not all ops are emulated on the CPU");
+  if (--everything.depth > 0) return {};
+  everything.layouts.clear();
+  for (const auto& name : everything.names) restore(name);
+  at::globalContext().setUserEnabledMkldnn(everything.mkldnn);
+  return everything.names;
+}
+
+}  // namespace
+
+void keep_on_cpu_key(const char* name, c10::KernelFunction kernel, c10::impl::CppSignature signature) {
+  keep_below_emulation(name, std::move(kernel), signature);
+  overrides::emulation_changed({name});
 }
 
 void emulate_on_cpu(const std::vector<std::string>& names) {
@@ -189,35 +208,24 @@ void emulate_on_cpu(const std::vector<std::string>& names) {
     TORCH_CHECK_VALUE(kernel != nullptr && !same_everywhere(name, kernel), "densecore: ", name,
                       " has no kernel of ours that could serve the CPU");
   }
-  const std::lock_guard lock(state().mutex);
-  for (const auto& name : names) emulate(name);
+  {
+    const std::lock_guard lock(state().mutex);
+    for (const auto& name : names) emulate(name);
+  }
+  overrides::emulation_changed(names);
 }
 
 void restore_cpu_kernels(const std::vector<std::string>& names) {
-  const std::lock_guard lock(state().mutex);
-  for (const auto& name : names) restore(name);
+  {
+    const std::lock_guard lock(state().mutex);
+    for (const auto& name : names) restore(name);
+  }
+  overrides::emulation_changed(names);
 }
 
-void emulate_all_on_cpu() {
-  const std::lock_guard lock(state().mutex);
-  auto& everything = state().everything;
-  if (everything.depth++ > 0) return;
-  everything.mkldnn = at::globalContext().userEnabledMkldnn();
-  at::globalContext().setUserEnabledMkldnn(false);
-  everything.names = all_names();
-  for (const auto& name : everything.names) emulate(name);
-  everything.layouts = watch_other_layouts();
-}
+void emulate_all_on_cpu() { overrides::emulation_changed(start_everything()); }
 
-void restore_all_cpu_kernels() {
-  const std::lock_guard lock(state().mutex);
-  auto& everything = state().everything;
-  TORCH_CHECK_VALUE(everything.depth > 0, "densecore: not all ops are emulated on the CPU");
-  if (--everything.depth > 0) return;
-  everything.layouts.clear();
-  for (const auto& name : everything.names) restore(name);
-  at::globalContext().setUserEnabledMkldnn(everything.mkldnn);
-}
+void restore_all_cpu_kernels() { overrides::emulation_changed(end_everything()); }
 
 bool emulating_all_on_cpu() {
   const std::lock_guard lock(state().mutex);

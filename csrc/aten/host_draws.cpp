@@ -13,10 +13,16 @@
 
 #include "aten/cpu_key.h"
 #include "aten/errors.h"
+#include "aten/nested_call.h"
 #include "aten/op_policy.h"
 
 namespace densecore {
 namespace {
+
+// A draw within a host call was decided upon there: by the registry's tier, or by an override.
+void count_draw() {
+  if (!host::NestedCall::active()) detail::draws.fetch_add(1, std::memory_order_relaxed);
+}
 
 // These evaluate log, cos or tan with the host's vector library. random_, bernoulli_, randperm, multinomial and uniform_(0, 1) give
 // the same bits on every host.
@@ -25,7 +31,7 @@ struct Counted;
 template <auto fn, class... Args>
 struct Counted<fn, at::Tensor& (*)(at::Tensor&, Args...)> {
   static at::Tensor& call(at::Tensor& self, Args... args) {
-    if (self.numel() != 0) detail::draws.fetch_add(1, std::memory_order_relaxed);
+    if (self.numel() != 0) count_draw();
     return fn(self, std::forward<Args>(args)...);
   }
 };
@@ -38,7 +44,7 @@ void count(const char* name) {
 
 // from + x * (to - from) is a fused multiply-add in the reference and need not be one here.
 at::Tensor& counted_uniform_(at::Tensor& self, double from, double to, std::optional<at::Generator> generator) {
-  if (self.numel() != 0 && (from != 0 || to != 1)) detail::draws.fetch_add(1, std::memory_order_relaxed);
+  if (self.numel() != 0 && (from != 0 || to != 1)) count_draw();
   return at::native::uniform_(self, from, to, std::move(generator));
 }
 

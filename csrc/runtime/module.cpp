@@ -18,6 +18,7 @@
 #include "runtime/allocator.h"
 #include "runtime/hooks.h"
 #include "runtime/oracle.h"
+#include "runtime/overrides.h"
 
 namespace py = pybind11;
 
@@ -97,4 +98,5 @@ PYBIND11_MODULE(_C, module) {
   densecore::bind_ops(module);
   densecore::bind_profile(module);
   densecore::bind_oracle(module);
+  densecore::bind_overrides(module);
 }

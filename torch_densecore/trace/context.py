@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FrameType
@@ -26,10 +27,10 @@ MAX_SEQUENCE = 2_000_000  # forward calls remembered for a backward that may nev
 
 
 class ModuleStack:
-    """The path of the module that is running, from global forward hooks (no hook on any module or gradient)."""
+    """The path of the module that is running on a thread, from global forward hooks (no hook on any module or gradient)."""
 
     def __init__(self) -> None:
-        self.path: list[str] = []
+        self._running = threading.local()
         self._names: dict[int, str] = {}
         self._params: dict[int, str] = {}
         self._handles: list[Any] = []
@@ -44,6 +45,21 @@ class ModuleStack:
         for handle in self._handles:
             handle.remove()
         self._handles = []
+
+    def forget(self) -> None:
+        """Forgets which modules run on this thread and what any is called."""
+        self.path.clear()
+        self._names.clear()
+        self._params.clear()
+
+    @property
+    def path(self) -> list[str]:
+        """The modules that run on this thread, outermost first."""
+        try:
+            return self._running.path
+        except AttributeError:
+            self._running.path = []
+            return self._running.path
 
     @property
     def current(self) -> str:

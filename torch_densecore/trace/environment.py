@@ -8,6 +8,7 @@ import platform
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -106,9 +107,18 @@ def densecore() -> dict[str, Any]:
     emulate = sys.modules["torch_densecore.emulate"]
     return {
         "profile": profile.current().describe(),
-        "overrides": str(active()) if callable(active) else "",
+        "overrides": active() if callable(active) else [],
         "emulate_cpu": emulate.summary(),
     }
+
+
+def watch_overrides(tell: Callable[[list[str]], None]) -> Callable[[], None]:
+    """Calls `tell` with what is in force whenever the program enters an override; returns what ends that."""
+    report = sys.modules.get("torch_densecore.overrides.report")
+    if report is None:
+        return lambda: None
+    report.listeners.append(tell)
+    return lambda: report.listeners.remove(tell)
 
 
 def _git(script: str | None) -> dict[str, Any]:

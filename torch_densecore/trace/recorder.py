@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,8 @@ class Recorder(TorchDispatchMode):
         self._steps = StepCounter(self._step)
         self._lines = SourceLines()
         self._forward = ForwardCalls()
+        self._overrides: set[tuple[str, ...]] = set()
+        self._unwatch: Callable[[], None] = lambda: None
         self._current_node = torch._C._current_autograd_node
         self._graph_task = torch._C._current_graph_task_id
 
@@ -58,9 +60,11 @@ class Recorder(TorchDispatchMode):
         self._modules.start()
         self._steps.start()
         self._patch()
+        self._unwatch = environment.watch_overrides(self._note_overrides)
         self._step(0)
 
     def stop(self) -> None:
+        self._unwatch()
         self._unpatch()
         self._steps.stop()
         self._modules.stop()
@@ -69,6 +73,12 @@ class Recorder(TorchDispatchMode):
         with _disable_current_modes():  # reading the state is no part of the program
             state = {"torch": _rng_digest(None, "cpu"), "seed": torch.initial_seed()}
         self._writer.write({"step": number, "rng": state})
+
+    def _note_overrides(self, active: list[str]) -> None:
+        """A context of overrides has been entered; each set of them is noted once."""
+        if tuple(active) not in self._overrides:
+            self._overrides.add(tuple(active))
+            self._writer.write({"note": f"overrides in force from call {self.events}, in a context: {', '.join(active)}"})
 
     def _patch(self) -> None:
         """Notices when a tensor's memory is handed out (the methods work as before)."""
