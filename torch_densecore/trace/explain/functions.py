@@ -122,12 +122,21 @@ def _spread(mask: Array) -> Array:
     return np.repeat(groups, GROUP, -1)[:, : flat.shape[1]].reshape(mask.shape)
 
 
-EXPONENTIALS: dict[str, Function] = {
-    "exp by SLEEF (1.0 ulp)": exp_sleef,
-    "exp by ATen's exp_u20 for x86": exp_u20,
-    "exp by ATen's exp_u20 for NEON": exp_neon,
-    "exp correctly rounded": correctly_rounded(np.exp),
-}
+def with_libm(known: dict[str, Function], name: str) -> dict[str, Function]:
+    """The functions, and the C library's of this machine where it has one (generic x86 code, loop tails)."""
+    host = libm(f"{name}f")
+    return known if host is None else {**known, f"{name} of this machine's C library": host}
+
+
+EXPONENTIALS: dict[str, Function] = with_libm(
+    {
+        "exp by SLEEF (1.0 ulp)": exp_sleef,
+        "exp by ATen's exp_u20 for x86": exp_u20,
+        "exp by ATen's exp_u20 for NEON": exp_neon,
+        "exp correctly rounded": correctly_rounded(np.exp),
+    },
+    "exp",
+)
 
 
 # -- erf ------------------------------------------------------------------------------------------------------------

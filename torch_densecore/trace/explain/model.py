@@ -13,6 +13,11 @@ from .arith import Array
 
 LANES = (4, 8, 16)
 LANE_NAMES = {4: "4 lanes (NEON, SSE)", 8: "8 lanes (AVX2 or generic)", 16: "16 lanes (AVX-512)"}
+# how vec::reduce_all ends: SIMD code adds the lanes by halves, generic code in order
+REDUCTIONS = {
+    **{(lanes, "halves"): f"adds in {name}" for lanes, name in LANE_NAMES.items()},
+    (8, "order"): "adds in 8 lanes (generic), lanes added in order",
+}
 THREADS = (1, 2, 4, 8)
 MAX_WORK = 4e6  # multiply-adds that one model may cost; of larger calls a part is tried
 GRAIN = 32768  # elements from which ATen uses another thread

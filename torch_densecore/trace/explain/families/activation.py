@@ -21,7 +21,7 @@ from ..functions import (
     erf_polynomial,
     exp_onednn,
     exp_sleef,
-    libm,
+    with_libm,
 )
 from ..model import GRAIN, Family, Model, argument, fusion_words, numpy_of
 from .pointwise import Lazy, body_and_tail
@@ -52,9 +52,7 @@ def _models(call: Call, vector: dict[str, Lazy], scalar: dict[str, Lazy], size: 
 
 def _scalar_functions(name: str, exact: Function) -> dict[str, Function]:
     """What a loop's tail may call: the C library of this machine or a correctly rounded function (Apple's, nearly)."""
-    host = libm(f"{name}f")
-    known = {f"{name} correctly rounded": correctly_rounded(exact)}
-    return known if host is None else {**known, f"{name} of this machine's C library": host}
+    return with_libm({f"{name} correctly rounded": correctly_rounded(exact)}, name)
 
 
 # -- gelu -----------------------------------------------------------------------------------------------------------

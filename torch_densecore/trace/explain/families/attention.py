@@ -16,8 +16,8 @@ import numpy as np
 from ...replay import Call
 from .. import orders
 from ..arith import F32, Array, fma, multiply_add
-from ..functions import EXPONENTIALS, Function, correctly_rounded, exp_sleef, libm
-from ..model import LANE_NAMES, LANES, MAX_WORK, Family, Model, argument, fusion_words, model, numpy_of
+from ..functions import EXPONENTIALS, Function, correctly_rounded, exp_sleef, with_libm
+from ..model import LANES, MAX_WORK, REDUCTIONS, Family, Model, argument, fusion_words, model, numpy_of
 from .products import Order
 
 KEY_BLOCK = 512
@@ -111,13 +111,13 @@ def _forward(call: Call) -> Iterator[Model]:
         return
     attention = _Attention(call, ("query", "key", "value"), 4)
     shapes = [meta["shape"] for meta in call.site.outputs]
-    choices = product(_orders(min(attention.keys, KEY_BLOCK)), EXPONENTIALS.items(), LANES, _logarithms().items())
-    for order, (name, exp), lanes, (logarithm, log) in choices:
+    choices = product(_orders(min(attention.keys, KEY_BLOCK)), EXPONENTIALS.items(), REDUCTIONS, _logarithms().items())
+    for order, (name, exp), reduction, (logarithm, log) in choices:
         yield model(
-            lambda o=order, e=exp, n=lanes, f=log: _forward_outputs(attention, o, e, n, f, shapes),
+            lambda o=order, e=exp, r=reduction, f=log: _forward_outputs(attention, o, e, r, f, shapes),
             attention.part,
             function=name,
-            order=f"adds in {LANE_NAMES[lanes]}",
+            order=REDUCTIONS[reduction],
             products=order.words(),
             multiply_add=fusion_words(order.fused),
             logarithm=logarithm,
@@ -125,13 +125,11 @@ def _forward(call: Call) -> Iterator[Model]:
 
 
 def _logarithms() -> dict[str, Function]:
-    known = {"log correctly rounded": correctly_rounded(np.log)}
-    host = libm("logf")
-    return known if host is None else {**known, "log of this machine's C library": host}
+    return with_libm({"log correctly rounded": correctly_rounded(np.log)}, "log")
 
 
 def _forward_outputs(
-    attention: _Attention, order: Order, exp: Function, lanes: int, log: Function, shapes: list
+    attention: _Attention, order: Order, exp: Function, reduction: tuple[int, str], log: Function, shapes: list
 ) -> list[Array]:
     query, key, value = (attention.values[name] for name in ("query", "key", "value"))
     out, logsumexp = np.zeros_like(query), np.zeros(query.shape[:3], F32)
@@ -143,8 +141,9 @@ def _forward_outputs(
             scores = attention.multiply(query[:, :, rows], _transposed(key[:, :, block]), order, "scores", *at)
             scores = np.where(attention.hidden(rows, block), MINUS_INFINITY, scores * attention.scale).astype(F32)
             top = np.maximum(largest, scores.max(-1, keepdims=True))
-            weights, part = _weights((scores - top).astype(F32), exp, lanes)
-            update = attention.multiply(weights, value[:, :, block], order, exp, lanes if weights.shape[-1] % 16 else 0, *at)
+            weights, part = _weights((scores - top).astype(F32), exp, *reduction)
+            tail = reduction[0] if weights.shape[-1] % max(LANES) else 0
+            update = attention.multiply(weights, value[:, :, block], order, exp, tail, *at)
             if block.start:
                 factor = _exp((largest - top).astype(F32))
                 total, weighted = fma(factor, total, part), (weighted * factor + update).astype(F32)
@@ -158,11 +157,11 @@ def _forward_outputs(
     return [out.reshape(shapes[0]), logsumexp.reshape(shapes[1])]
 
 
-def _weights(shifted: Array, exp: Function, lanes: int) -> tuple[Array, Array]:
+def _weights(shifted: Array, exp: Function, lanes: int, final: str) -> tuple[Array, Array]:
     """exp of a block's scores (vectors of `lanes`, libm in the tail) and each row's sum."""
     whole = shifted.shape[-1] // lanes * lanes
     weights = np.concatenate([exp(shifted[..., :whole]), _exp(shifted[..., whole:])], -1)
-    total = orders.lane_reduce(weights[..., :whole], lanes, "halves") if whole else np.zeros(shifted.shape[:-1], F32)
+    total = orders.lane_reduce(weights[..., :whole], lanes, final) if whole else np.zeros(shifted.shape[:-1], F32)
     for i in range(whole, shifted.shape[-1]):
         total = total + weights[..., i]
     return weights, total[..., None]
@@ -182,11 +181,14 @@ def _backward(call: Call) -> Iterator[Model]:
         return
     names = ("grad", "query", "key", "value", "out", "logsumexp")
     attention = _Attention(call, names, 7)
-    for order, lanes, fused, scale in product(_orders(min(attention.keys, KEY_BLOCK)), LANES, (False, True), SCALES):
+    exponentials = with_libm({"exp by SLEEF (1.0 ulp)": exp_sleef}, "exp")
+    choices = product(_orders(min(attention.keys, KEY_BLOCK)), exponentials.items(), REDUCTIONS, (False, True), SCALES)
+    for order, (name, exp), reduction, fused, scale in choices:
         yield model(
-            lambda o=order, n=lanes, f=fused, s=scale: _backward_outputs(attention, o, n, f, s),
+            lambda o=order, e=exp, r=reduction, f=fused, s=scale: _backward_outputs(attention, o, e, r, f, s),
             attention.part,
-            order=f"adds in {LANE_NAMES[lanes]}",
+            function=name,
+            order=REDUCTIONS[reduction],
             sums=f"{'fused' if fused else 'rounded'} products of a row",
             products=order.words(),
             multiply_add=fusion_words(order.fused),
@@ -194,10 +196,12 @@ def _backward(call: Call) -> Iterator[Model]:
         )
 
 
-def _backward_outputs(attention: _Attention, order: Order, lanes: int, fused: bool, scale: str) -> list[Array]:
+def _backward_outputs(
+    attention: _Attention, order: Order, exp: Function, reduction: tuple[int, str], fused: bool, scale: str
+) -> list[Array]:
     grad, query, key, value, out, logsumexp = attention.values.values()
     grad_query, grad_key, grad_value = (np.zeros_like(tensor) for tensor in (query, key, value))
-    row_sums = orders.lane_products(grad, out, lanes, fused)[..., None]
+    row_sums = orders.lane_products(grad, out, reduction[0], fused, reduction[1])[..., None]
 
     def scaled(a: Array, b: Array) -> Array:
         if scale == "second":
@@ -212,15 +216,15 @@ def _backward_outputs(attention: _Attention, order: Order, lanes: int, fused: bo
 
     def weights_of(rows: slice, block: slice) -> Array:
         scores = scaled(query[:, :, rows], _transposed(key[:, :, block]))
-        weights = exp_sleef((scores - logsumexp[:, :, rows, None]).astype(F32))
+        weights = exp((scores - logsumexp[:, :, rows, None]).astype(F32))
         return np.where(attention.hidden(rows, block), F32(0), weights)
 
     for rows, columns in attention.blocks():
         g, q = grad[:, :, rows], query[:, :, rows]
         for block in columns:
             at = (rows.start, block.start)
-            weights = attention.kept(partial(weights_of, rows, block), order, "weights", scale == "second", *at)
-            grad_value[:, :, block] += attention.multiply(_transposed(weights), g, order, "values", scale == "second", *at)
+            weights = attention.kept(partial(weights_of, rows, block), order, "weights", exp, scale == "second", *at)
+            grad_value[:, :, block] += attention.multiply(_transposed(weights), g, order, "values", exp, scale == "second", *at)
             through = attention.multiply(g, _transposed(value[:, :, block]), order, "through", *at)
             through = (weights * (through - row_sums[:, :, rows])).astype(F32)
             grad_query[:, :, rows] = added(grad_query[:, :, rows], through, key[:, :, block])

@@ -10,7 +10,20 @@ import numpy as np
 from ...replay import Call
 from .. import orders
 from ..arith import F32, Array, fma, multiply_add
-from ..model import LANE_NAMES, LANES, MAX_WORK, THREADS, Family, Model, argument, fusion_words, model, numpy_of, tensor_argument
+from ..model import (
+    LANE_NAMES,
+    LANES,
+    MAX_WORK,
+    REDUCTIONS,
+    THREADS,
+    Family,
+    Model,
+    argument,
+    fusion_words,
+    model,
+    numpy_of,
+    tensor_argument,
+)
 
 # -- forward --------------------------------------------------------------------------------------------------------
 
@@ -74,18 +87,20 @@ def _layer_norm_backward(call: Call) -> Iterator[Model]:
     weight = None if weight is None else weight.reshape(-1)
     mask = argument(call, 7, "output_mask")
     inputs = {
-        (lanes, words): _input_gradient(dy, x, mean, rstd, weight, lanes, combine)
-        for lanes, (words, combine) in product(LANES, _COMBINATIONS.items())
+        (reduction, scalars, words): _input_gradient(dy, x, mean, rstd, weight, reduction, scalars, combine)
+        for reduction, scalars, (words, combine) in product(REDUCTIONS, (True, False), _COMBINATIONS.items())
     }
     unknown = (None, None)  # of long calls the input's gradient alone is judged
     parameters = {
         (threads, fused): _parameter_gradients(dy, x, mean, rstd, threads, fused) if x.size <= MAX_WORK else unknown
         for threads, fused in product(THREADS, (True, False))
     }
-    for (lanes, words), (threads, fused) in product(inputs, parameters):
+    for key, (threads, fused) in product(inputs, parameters):
+        reduction, scalars, words = key
         yield model(
-            lambda key=(lanes, words), at=(threads, fused): _chosen(call, mask, [inputs[key], *parameters[at]]),
-            order=f"sums of a row in {LANE_NAMES[lanes]}",
+            lambda key=key, at=(threads, fused): _chosen(call, mask, [inputs[key], *parameters[at]]),
+            order=REDUCTIONS[reduction].replace("adds", "adds a row"),
+            scalars=f"a row's factors {'fused' if scalars else 'rounded'}",
             threads=f"the weight's gradient by {threads} thread{'s' if threads > 1 else ''}" if mask[1] or mask[2] else "",
             multiply_add=fusion_words(fused),
             scaling=words,
@@ -93,14 +108,15 @@ def _layer_norm_backward(call: Call) -> Iterator[Model]:
 
 
 def _input_gradient(
-    dy: Array, x: Array, mean: Array, rstd: Array, weight: Array | None, lanes: int, combine: Callable[..., Array]
-) -> Array:
+    dy: Array, x: Array, mean: Array, rstd: Array, weight: Array | None,
+    reduction: tuple[int, str], scalars: bool, combine: Callable[..., Array],
+) -> Array:  # fmt: skip
     scale = F32(1) / F32(x.shape[1])
     gamma = np.ones_like(x) if weight is None else np.broadcast_to(weight, x.shape)
-    db = orders.lane_products(dy, gamma, lanes, False)[:, None]
-    ds = orders.lane_products((dy * x).astype(F32), gamma, lanes, False)[:, None]
-    b = (fma(db, mean, -ds) * rstd * rstd * rstd * scale).astype(F32)
-    c = fma(-b, mean, -(db * rstd * scale).astype(F32))
+    db = orders.lane_reduce((dy * gamma).astype(F32), *reduction)[:, None]
+    ds = orders.lane_reduce((dy * x * gamma).astype(F32), *reduction)[:, None]
+    b = (multiply_add(db, mean, -ds, scalars) * rstd * rstd * rstd * scale).astype(F32)
+    c = multiply_add(-b, mean, -(db * rstd * scale).astype(F32), scalars)
     return combine((rstd * dy).astype(F32), gamma, b, x, c)
 
 

@@ -10,6 +10,7 @@ import torch
 
 from ...replay import Call
 from ..arith import F32, Array, fma, multiply_add
+from ..functions import Function, correctly_rounded, libm
 from ..model import Family, Model, model
 
 BLOCK = 16  # values per Box-Muller block of normal_fill
@@ -25,7 +26,8 @@ def _normal(call: Call) -> Iterator[Model]:
     size = int(np.prod(shape, dtype=int))
     if size >= BLOCK:
         for words, block in (
-            ("blocks of 16 by Box-Muller, scalar code with correctly rounded functions", _box_muller),
+            ("blocks of 16 by Box-Muller, scalar code with correctly rounded functions", _box_muller(*EXACT)),
+            ("blocks of 16 by Box-Muller, scalar code with this machine's C library", _box_muller(*_host_functions())),
             ("blocks of 16 by Box-Muller, AVX2 code with Cephes polynomials, fused", _vector_box_muller(True)),
             ("blocks of 16 by Box-Muller, AVX2 code with Cephes polynomials, rounded", _vector_box_muller(False)),
         ):
@@ -78,13 +80,25 @@ def _uniform24(words: Array) -> Array:
     return ((words & 0xFFFFFF).astype(F32) * F32(2.0**-24)).astype(F32)
 
 
-def _box_muller(u: Array, mean: float, std: float) -> Array:
+EXACT = tuple(correctly_rounded(function) for function in (np.log, np.cos, np.sin))
+
+
+def _host_functions() -> tuple[Function, ...]:
+    """log, cos and sin of this machine's C library, where it has them."""
+    return tuple(libm(name) or exact for name, exact in zip(("logf", "cosf", "sinf"), EXACT, strict=True))
+
+
+def _box_muller(log: Function, cos: Function, sin: Function) -> Callable[[Array, float, float], Array]:
     """Blocks (n, 16): value j pairs with value j + 8."""
-    u1, u2 = F32(1) - u[:, :8], u[:, 8:]
-    radius = np.sqrt(F32(-2) * np.log(u1.astype(np.float64)).astype(F32)).astype(F32)
-    theta = (2.0 * np.pi * u2.astype(np.float64)).astype(F32).astype(np.float64)
-    parts = [radius * np.cos(theta).astype(F32), radius * np.sin(theta).astype(F32)]
-    return np.concatenate([p * F32(std) + F32(mean) for p in parts], 1).astype(F32)
+
+    def block(u: Array, mean: float, std: float) -> Array:
+        u1, u2 = F32(1) - u[:, :8], u[:, 8:]
+        radius = np.sqrt(F32(-2) * log(u1)).astype(F32)
+        theta = (2.0 * np.pi * u2.astype(np.float64)).astype(F32)
+        parts = [radius * cos(theta), radius * sin(theta)]
+        return np.concatenate([p * F32(std) + F32(mean) for p in parts], 1).astype(F32)
+
+    return block
 
 
 def _vector_box_muller(fused: bool) -> Callable[[Array, float, float], Array]:
