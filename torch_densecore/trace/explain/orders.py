@@ -131,15 +131,21 @@ def lane_reduce(x: Array, lanes: int, final: str) -> Array:
     return combine(acc, final)
 
 
-def lane_products(x: Array, y: Array, lanes: int, fused: bool, final: str = "halves") -> Array:
-    """vec::map2_reduce_all of x * y with +: the products of the first vector are rounded, later ones may be fused."""
+def lane_products(
+    x: Array, y: Array, lanes: int, fused: bool, final: str = "halves", fused_tail: bool | None = None
+) -> Array:
+    """vec::map2_reduce_all of x * y with +: the products of the first vector are rounded, later ones may be fused.
+
+    fused_tail: the same for the last, partial vector.
+    """
     n = x.shape[-1]
-    if not fused or n < lanes:
+    if n < lanes:
         return lane_reduce((x * y).astype(F32), lanes, final)
     acc = (x[..., :lanes] * y[..., :lanes]).astype(F32)
     for i in range(lanes, n, lanes):
         count = min(lanes, n - i)
-        part = multiply_add(x[..., i : i + count], y[..., i : i + count], acc[..., :count], True)
+        step = fused if count == lanes or fused_tail is None else fused_tail
+        part = multiply_add(x[..., i : i + count], y[..., i : i + count], acc[..., :count], step)
         acc = np.concatenate([part, acc[..., count:]], -1)
     return combine(acc, final)
 
@@ -231,8 +237,14 @@ def _lane_dot(x: Array, y: Array, shape: tuple, lanes: int, accumulators: int, f
     return total
 
 
-def moments(x: Array, lanes: int, fused: bool, fused_tail: bool | None = None) -> tuple[Array, Array]:
-    """(mean, variance) along the last axis by ATen's RowwiseMoments: Welford in lanes, chunks merged as a cascade."""
+def moments(
+    x: Array, lanes: int, fused: bool, fused_tail: bool | None = None, merge: str = "2.13"
+) -> tuple[Array, Array]:
+    """(mean, variance) along the last axis by ATen's RowwiseMoments: Welford in lanes, chunks merged as a cascade.
+
+    merge: the formula that merges chunks, that of torch "2.13" or of "2.4".
+    """
+    merge_vectors = _merge_vectors if merge == "2.13" else _merge_vectors_2_4
     n_all = x.shape[-1]
     n = n_all // lanes
     chunks = -(-n // MOMENTS_CHUNK)
@@ -248,16 +260,16 @@ def moments(x: Array, lanes: int, fused: bool, fused_tail: bool | None = None) -
             delta = v - m1
             m1 = multiply_add(delta, F32(1) / F32(j + 1), m1, fused)
             m2 = multiply_add(delta, v - m1, m2, fused)
-        _merge_vectors(stack[0], count, m1, m2, fused)
+        merge_vectors(stack[0], count, m1, m2, fused)
         mask = i + 1
         for level in range(1, depth):
             if mask & 1:
                 break
-            _merge_vectors(stack[level], *stack[level - 1], fused)
+            merge_vectors(stack[level], *stack[level - 1], fused)
             stack[level - 1] = [0, np.zeros(shape, F32), np.zeros(shape, F32)]
             mask >>= 1
     for level in range(1, depth):
-        _merge_vectors(stack[0], *stack[level], fused)
+        merge_vectors(stack[0], *stack[level], fused)
     total = [0, np.zeros(x.shape[:-1], F32), np.zeros(x.shape[:-1], F32)]
     for i in range(n * lanes, n_all):
         delta = x[..., i] - total[1]
@@ -278,6 +290,17 @@ def _merge_vectors(into: list, count: int, m1: Array, m2: Array, fused: bool) ->
     step = F32(count) / F32(n) * delta
     into[2] = multiply_add(delta * F32(into[0]), step, into[2] + m2, fused)
     into[0], into[1] = n, into[1] + step
+
+
+def _merge_vectors_2_4(into: list, count: int, m1: Array, m2: Array, fused: bool) -> None:
+    """The same with the operations in another order, as releases before 2.13 have it."""
+    n = into[0] + count
+    if n == 0:
+        return
+    c = F32(count) / F32(n)
+    delta = m1 - into[1]
+    into[2] = into[2] + multiply_add(delta * delta * c, F32(into[0]), m2, fused)
+    into[0], into[1] = n, multiply_add(c, delta, into[1], fused)
 
 
 def _merge_lanes(into: list, count: int, m1: Array, m2: Array, fused: bool) -> None:

@@ -36,13 +36,24 @@ def _layer_norm(call: Call) -> Iterator[Model]:
     beta = np.zeros(size, F32) if bias is None else bias.reshape(-1)
     eps = F32(argument(call, 4, "eps", 1e-5))
     fusions = ((True, True), (True, False), (False, False))
-    for lanes, (fused, tail), (words, scaling) in product(LANES, fusions, SCALINGS.items()):
+    merges = {"2.13": "", "2.4": "chunks merged as in torch 2.4"} if size > 8 * orders.MOMENTS_CHUNK else {"2.13": ""}
+    for lanes, (fused, tail), merge in product(LANES, fusions, merges):
+        moments = orders.moments(x, lanes, fused, tail, merge)
+        yield from _scaled_models(call, x, gamma, beta, eps, moments, lanes, fused, tail, merges[merge])
+
+
+def _scaled_models(
+    call: Call, x: Array, gamma: Array, beta: Array, eps: Array, moments: tuple[Array, Array], lanes: int, fused: bool,
+    tail: bool, merge: str,
+) -> Iterator[Model]:  # fmt: skip
+    for words, scaling in SCALINGS.items():
         yield model(
-            lambda n=lanes, f=(fused, tail), s=scaling: _layer_norm_outputs(call, x, gamma, beta, eps, n, f, s),
+            lambda s=scaling: _layer_norm_outputs(call, x, gamma, beta, eps, moments, s),
             order=f"mean and variance in {LANE_NAMES[lanes]}",
             moments=f"moments {'with' if fused else 'without'} fused multiply-add",
             tail=f"{'fused' if tail else 'rounded'} in the row's tail",
             scaling=words,
+            merge=merge,
         )
 
 
@@ -67,9 +78,9 @@ SCALINGS = {
 
 
 def _layer_norm_outputs(
-    call: Call, x: Array, gamma: Array, beta: Array, eps: Array, lanes: int, fused: tuple[bool, bool], scaling: Callable
+    call: Call, x: Array, gamma: Array, beta: Array, eps: Array, moments: tuple[Array, Array], scaling: Callable
 ) -> list[Array]:
-    mean, variance = orders.moments(x, lanes, *fused)
+    mean, variance = moments
     rstd = (F32(1) / np.sqrt(np.maximum(variance, F32(0)) + eps)).astype(F32)
     y = scaling(x, mean[:, None], rstd[:, None], gamma, beta)
     shapes = [meta["shape"] for meta in call.site.outputs]
@@ -86,9 +97,12 @@ def _layer_norm_backward(call: Call) -> Iterator[Model]:
     weight = tensor_argument(call, 5, "weight")
     weight = None if weight is None else weight.reshape(-1)
     mask = argument(call, 7, "output_mask")
+    tails = (False, True) if size % max(LANES) else (False,)
     inputs = {
-        (reduction, scalars, words): _input_gradient(dy, x, mean, rstd, weight, reduction, scalars, combine)
-        for reduction, scalars, (words, combine) in product(REDUCTIONS, (True, False), _COMBINATIONS.items())
+        (reduction, tail, scalars, words): _input_gradient(dy, x, mean, rstd, weight, reduction, tail, scalars, combine)
+        for reduction, tail, scalars, (words, combine) in product(
+            REDUCTIONS, tails, (True, False), _COMBINATIONS.items()
+        )
     }
     unknown = (None, None)  # of long calls the input's gradient alone is judged
     parameters = {
@@ -96,10 +110,11 @@ def _layer_norm_backward(call: Call) -> Iterator[Model]:
         for threads, fused in product(THREADS, (True, False))
     }
     for key, (threads, fused) in product(inputs, parameters):
-        reduction, scalars, words = key
+        reduction, tail, scalars, words = key
         yield model(
             lambda key=key, at=(threads, fused): _chosen(call, mask, [inputs[key], *parameters[at]]),
             order=REDUCTIONS[reduction].replace("adds", "adds a row"),
+            tail="fused in the row's tail" if tail else "",
             scalars=f"a row's factors {'fused' if scalars else 'rounded'}",
             threads=f"the weight's gradient by {threads} thread{'s' if threads > 1 else ''}" if mask[1] or mask[2] else "",
             multiply_add=fusion_words(fused),
@@ -109,12 +124,13 @@ def _layer_norm_backward(call: Call) -> Iterator[Model]:
 
 def _input_gradient(
     dy: Array, x: Array, mean: Array, rstd: Array, weight: Array | None,
-    reduction: tuple[int, str], scalars: bool, combine: Callable[..., Array],
+    reduction: tuple[int, str], tail: bool, scalars: bool, combine: Callable[..., Array],
 ) -> Array:  # fmt: skip
     scale = F32(1) / F32(x.shape[1])
     gamma = np.ones_like(x) if weight is None else np.broadcast_to(weight, x.shape)
-    db = orders.lane_reduce((dy * gamma).astype(F32), *reduction)[:, None]
-    ds = orders.lane_reduce((dy * x * gamma).astype(F32), *reduction)[:, None]
+    lanes, final = reduction
+    db = orders.lane_products(dy, gamma, lanes, False, final, tail)[:, None]
+    ds = orders.lane_products((dy * x).astype(F32), gamma, lanes, False, final, tail)[:, None]
     b = (multiply_add(db, mean, -ds, scalars) * rstd * rstd * rstd * scale).astype(F32)
     c = multiply_add(-b, mean, -(db * rstd * scale).astype(F32), scalars)
     return combine((rstd * dy).astype(F32), gamma, b, x, c)
