@@ -1,6 +1,7 @@
 """Translated against emulated and against the host's own operator, measured in turn in one process.
 
     python benchmarks/oracle_translate.py [--rounds N] [--only exp] [--markdown]
+    python benchmarks/oracle_translate.py --table       # also a GPT training step with every op in the wheel, and a boot
     python benchmarks/oracle_translate.py --sweep       # minutes for all 2**32 inputs of a unary operator, extrapolated
 
 A round runs every side once (A B C, A B C, ...) and takes CPU time, on one thread; figures are medians over the rounds.
@@ -10,18 +11,26 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import gpt_step
 import numpy as np
 import torch
 from rich.console import Console
 from rich.table import Table
 
 from torch_densecore.oracle import Oracle
+from torch_densecore.oracle.mode import OracleMode
 from torch_densecore.oracle.translate.sweep import BLOCK, WORDS, reference
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
+import demo_bit_exact  # noqa: E402
 
 SMALL, LARGE = (4, 37), 1 << 20
 UNARY = (
@@ -92,6 +101,48 @@ def measure(oracle: Oracle, case: Case, rounds: int) -> tuple[float, float]:
     return statistics.median(speedups), statistics.median(ratios)
 
 
+def gpt_steps(oracle: Oracle, rounds: int) -> Iterator[tuple[str, float]]:
+    """Medians of wheel / host for a training step of the demo's GPT and of a larger one, every op translated."""
+    programs = {"GPT step, block 64, width 64": lambda: demo_bit_exact.Run("cpu", demo_bit_exact.Data()).step,
+                "GPT step, block 64, width 128": lambda: gpt_step.step_of("block 64", 0.2, "cpu")}  # fmt: skip
+    for name, program in programs.items():
+        host, mode = program(), OracleMode(oracle)
+        with mode:
+            wheel = program()
+            for _ in range(12):  # until the busy units are optimised
+                wheel()
+        host()
+        ratios = []
+        for _ in range(rounds):
+            with mode:
+                translated = seconds(wheel, 2)
+            ratios.append(translated / seconds(host, 2))
+        yield name, statistics.median(ratios)
+
+
+def boot_seconds(rounds: int) -> float:
+    """Median time to boot an oracle from its snapshot and run one small operator, in a process of its own."""
+    program = (
+        "import time, torch\nfrom torch_densecore.oracle import Oracle\nx = torch.ones(3)\nstart = time.perf_counter()\n"
+        "Oracle(translate=True).call('aten::exp', x)\nprint(time.perf_counter() - start)"
+    )
+    runs = [subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True) for _ in range(rounds)]
+    return statistics.median(float(run.stdout) for run in runs)
+
+
+def table(oracle: Oracle, rounds: int) -> list[list[str]]:
+    """Every case, its ratio to the host, and the emulator's ratio to it; small operators with their microseconds."""
+    rows = []
+    for case in cases():
+        speedup, ratio = measure(oracle, case, rounds)
+        rows.append([case.name, f"{speedup:.1f}", f"{ratio:.1f}"])
+    small = seconds(lambda: oracle.call("aten::add.Tensor", *cases()[0].args), 500)
+    rows.append(["add, 4x37, microseconds", "", f"{1e6 * small:.0f}"])
+    rows += [[name, "", f"{ratio:.1f}"] for name, ratio in gpt_steps(oracle, rounds)]
+    rows.append(["boot and first operator, seconds", "", f"{boot_seconds(rounds):.2f}"])
+    return rows
+
+
 def sweep_minutes(oracle: Oracle, op: str, scalar: bool, rounds: int) -> float:
     """Minutes of CPU time for 2**32 inputs, from blocks spread over the range."""
     starts = np.linspace(0, WORDS - BLOCK, SWEPT_BLOCKS).astype(np.int64) // BLOCK * BLOCK
@@ -125,6 +176,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--sweep", action="store_true")
+    parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
     oracle = Oracle(translate=True)
@@ -136,11 +188,15 @@ def main() -> None:
         columns = ["operator", "vector path, min", "scalar path, min"]
         show("2**32 inputs through the translated wheel, one core", columns, rows, options.markdown)
         return
+    columns = ["case", "emulated / translated", "translated / host"]
+    if options.table:
+        show("translated wheel, one thread", columns, table(oracle, options.rounds), options.markdown)
+        return
     rows = []
     for case in (c for c in cases() if options.only in c.name):
         speedup, ratio = measure(oracle, case, options.rounds)
         rows.append([case.name, f"{speedup:.1f}", f"{ratio:.1f}"])
-    show("translated wheel, one thread", ["case", "emulated / translated", "translated / host"], rows, options.markdown)
+    show("translated wheel, one thread", columns, rows, options.markdown)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,24 @@ def _literal(text: str) -> Any:
 
 def _oracle(options: argparse.Namespace) -> Oracle:
     profile = profiles.load(options.profile) if options.profile else profiles.current()
-    return Oracle(profile, wheel=options.wheel, num_threads=options.threads)
+    options.oracle = Oracle(profile, wheel=options.wheel, num_threads=options.threads)
+    return options.oracle
+
+
+def translation_report(oracle: Oracle) -> list[str]:
+    """Lines about the translator's units, and about the guest code that the emulator executed."""
+    cpu = oracle.machine.translated
+    if cpu is None:
+        return ["translation: off, everything is emulated"]
+    done, describe = cpu.statistics, oracle.machine.describe
+    lines = [
+        f"translation: {done.loaded} units from the cache, {done.compiled} compiled ({done.promoted} of them optimised),"
+        f" {done.seconds:.1f} s; emulated: {sum(done.steps.values())} instructions and {sum(done.handed_over.values())} runs"
+    ]
+    lines += [f"  {describe(pc)}: {count} times, {done.emulated.get(pc, (0, done.failed.get(pc, '')))[1]}"
+              for pc, count in done.steps.most_common()]  # fmt: skip
+    lines += [f"  {describe(pc)}: {count} times to the end of the run" for pc, count in done.handed_over.most_common()]
+    return lines
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_argument("--profile", help="reference profile: a release such as 2.13.0, a name, or a JSON file")
     common.add_argument("--wheel", type=Path, help="use this wheel file")
     common.add_argument("--threads", type=int, help="intra-op threads, instead of the profile's")
+    common.add_argument("--report", action="store_true", help="say what the translator did and what it left to the emulator")
     commands = parser.add_subparsers(dest="action", metavar="action", required=True)
 
     op = commands.add_parser("op", parents=[common], help="run one operator and show its bits", description=run_op.__doc__)
@@ -72,7 +90,10 @@ def main(options: argparse.Namespace) -> int:
     """Run one action."""
     actions = {"op": run_op, "ops": list_ops, "survey": run_survey, "program": run_program, "boot": boot}
     try:
-        return actions[options.action](options)
+        status = actions[options.action](options)
+        if options.report:
+            print("\n".join(translation_report(options.oracle)))
+        return status
     except (RuntimeError, KeyError, TypeError, ValueError, IndexError, NotImplementedError, MemoryError, OSError) as error:
         print(f"densecore oracle {options.action}: {error}", file=sys.stderr)
         return 2

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -14,18 +12,6 @@ from torch.utils._pytree import tree_flatten, tree_map
 from torch_densecore.certify import bits
 from torch_densecore.oracle import Oracle
 from torch_densecore.oracle.mode import host_only
-
-
-@contextmanager
-def emulated(oracle: Oracle) -> Iterator[None]:
-    """Have a translated oracle emulate for a while."""
-    cpu = oracle.machine.translated
-    assert cpu is not None
-    cpu.translating = False
-    try:
-        yield
-    finally:
-        cpu.translating = True
 
 
 def differences(ours: Any, theirs: Any) -> int:
@@ -63,7 +49,7 @@ def run_both(oracle: Oracle, name: str, args: tuple[Any, ...], kwargs: dict[str,
             if translated:
                 result = oracle.run(name, *mine[0], **mine[1])
             else:
-                with emulated(oracle):
+                with oracle.machine.translated.emulating():
                     result = oracle.run(name, *mine[0], **mine[1])
             random = torch.from_numpy(oracle.get_rng_state())
             outcomes.append((result.value, mine, random, sorted(result.provenance)))

@@ -115,7 +115,7 @@ def test_emulated_instructions_see_lent_memory(translated, monkeypatch: pytest.M
         translated.call("aten::neg_", x)
         assert torch.equal(x, want)
         assert cpu.statistics.failed and sum(cpu.statistics.steps.values()) > steps + COUNT // 4
-        assert not cpu._shown
+        assert not cpu._lent._shown
     finally:
         cpu.statistics.failed.clear()
         for pc in cpu._units:

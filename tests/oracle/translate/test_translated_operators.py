@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import struct
+
 import numpy as np
 import pytest
 import torch
-from both import BothMode, differences, emulated, run_both
+from both import BothMode, differences, run_both
 
+from torch_densecore.oracle.commands import translation_report
 from torch_densecore.oracle.translate.link import LinkError
 
 pytestmark = pytest.mark.oracle
@@ -77,7 +80,7 @@ def test_provenance_is_counted(translated) -> None:  # type: ignore[no-untyped-d
 
 def test_modes_share_one_machine(translated) -> None:  # type: ignore[no-untyped-def]
     cpu = translated.machine.translated
-    with emulated(translated):
+    with cpu.emulating():
         translated.call("aten::exp", _tensor(8))
         assert not cpu.translating
     assert cpu.translating
@@ -151,6 +154,48 @@ def test_a_unit_that_does_not_compile_is_emulated(translated, monkeypatch) -> No
     assert cpu.statistics.steps[function] == 1
     cpu.statistics.failed.clear()
     cpu._slot(function).value = 0
+
+
+_MULTIPLY = struct.pack("<5I", 0xBD400000, 0xBD400401, 0x1E210802, 0xBD000802, 0xD65F03C0)  # word 2 of x0 = word 0 * word 1
+
+
+@pytest.mark.parametrize("flush", [False, True])
+def test_code_that_flushes_subnormals_is_emulated(translated, flush: bool) -> None:  # type: ignore[no-untyped-def]
+    """pthreadpool's flag 1 sets the flush bit of the FPCR around its task; the emulator goes on to the end of the run."""
+    machine, statistics = translated.machine, translated.machine.translated.statistics
+    task = machine.stub_top
+    machine.memory.write(task, _MULTIPLY)
+    numbers = machine.heap.new(np.array([1e-30, 1e-10, 5], np.float32).tobytes())
+    before = sum(statistics.handed_over.values())
+    machine.call(machine.symbol("_pthreadpool_parallelize_1d"), 0, task, numbers, 1, int(flush))
+    product = np.frombuffer(machine.memory.read(numbers + 8, 4), np.float32)[0]
+    assert product == (0 if flush else np.float32(1e-30) * np.float32(1e-10))
+    assert sum(statistics.handed_over.values()) - before == int(flush)
+    assert translated.machine.translated.translating
+    assert any("parallelize_1d" in line and "end of the run" in line for line in translation_report(translated)) or not flush
+    machine.heap.free(numbers)
+    x = _tensor(70_000)
+    assert differences(*run_both(translated, "aten::exp", (x,), {})) == 0
+
+
+def test_a_rounding_mode_that_stays_is_refused(translated) -> None:  # type: ignore[no-untyped-def]
+    machine = translated.machine
+    for _ in range(2):
+        with pytest.raises(NotImplementedError, match="set_flush_denormal.*translate=False"):
+            machine.call(machine.symbol("__ZN2at3cpu18set_flush_denormalEb"), 1)
+    assert differences(*run_both(translated, "aten::exp", (_tensor(100) * 40,), {})) == 0
+
+
+def test_without_llvm_the_oracle_emulates_with_one_notice(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch_densecore.oracle import Oracle, api
+
+    monkeypatch.setattr(api, "find_spec", lambda name: None)
+    monkeypatch.delenv("DENSECORE_TRANSLATE", raising=False)
+    with pytest.warns(RuntimeWarning, match="emulates, since llvmlite is not installed") as notices:
+        other = Oracle()
+    assert len(notices) == 1 and other.machine.translated is None
+    with pytest.raises(ImportError, match="llvmlite"):
+        Oracle(translate=True)
 
 
 def test_without_executable_memory_the_oracle_emulates(monkeypatch: pytest.MonkeyPatch) -> None:

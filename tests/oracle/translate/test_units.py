@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
-import sqlite3
-from pathlib import Path
 
 import pytest
 
@@ -13,9 +10,8 @@ from torch_densecore.oracle.memory import GuestFault
 from torch_densecore.oracle.translate import unit
 from torch_densecore.oracle.translate.arena import arena
 from torch_densecore.oracle.translate.bits import Table, float_immediate, logical_immediate, parse, sign_extend
-from torch_densecore.oracle.translate.cache import UnitCache
 from torch_densecore.oracle.translate.functions import decode_uleb
-from torch_densecore.oracle.translate.link import Blob, LinkError, compile_text, target_machine
+from torch_densecore.oracle.translate.link import LinkError, compile_text, target_machine
 from torch_densecore.oracle.translate.registers import Node, solve
 
 RET, ADD, CBZ_BACK, BL = 0xD65F03C0, 0x91000400, 0xB5FFFFE1, 0x94000010  # cbnz x1, -4
@@ -152,56 +148,3 @@ def test_a_host_without_fma_calls_a_correct_one() -> None:
     assert [name for _, name in blob.externals] == ["fma"]
     function = ctypes.CFUNCTYPE(*[ctypes.c_double] * 4)(arena().place(blob))
     assert function(1 + 2**-30, 1 + 2**-30, -1.0) == 2**-29 + 2**-60
-
-
-def test_cache_round_trip(tmp_path: Path) -> None:
-    path = tmp_path / "units.sqlite"
-    first, second = UnitCache(path), UnitCache(path)
-    first.put(0x1234, 0, Blob(b"code", [(3, "fma")]), {"direct": [1], "emulated": []})
-    assert second.get(0x1234) is None
-    first.flush()
-    assert second.get(0x1234) == (Blob(b"code", [(3, "fma")]), {"direct": [1], "emulated": []})
-
-
-def test_cache_ignores_altered_code(tmp_path: Path) -> None:
-    path = tmp_path / "units.sqlite"
-    cache = UnitCache(path)
-    cache.put(1, 0, Blob(b"code", []), {})
-    cache.flush()
-    with sqlite3.connect(path) as db:
-        db.execute("UPDATE units SET code = ?", (b"cod3",))
-    assert UnitCache(path).get(1) is None
-
-
-def test_unusable_cache_gives_one_notice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "units.sqlite"
-    path.write_bytes(b"not a database" * 100)
-    cache = UnitCache(path)
-    cache.put(1, 0, Blob(b"code", []), {})
-    cache.flush()
-    assert cache.get(1) is None
-    assert capsys.readouterr().err.count("is not used") == 1
-
-
-def test_a_forked_child_opens_its_own_connection(tmp_path: Path) -> None:
-    path = tmp_path / "units.sqlite"
-    cache = UnitCache(path)
-    cache.put(1, 0, Blob(b"parent", []), {})
-    child = os.fork()
-    if not child:
-        cache.put(2, 0, Blob(b"child", []), {})
-        cache.flush()
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0
-    assert cache.get(2) == (Blob(b"child", []), {})
-    assert cache.get(1) is None  # still pending in the parent, and not written by the child
-    cache.flush()
-    assert cache.get(1) == (Blob(b"parent", []), {})
-
-
-def test_optimised_code_is_preferred(tmp_path: Path) -> None:
-    cache = UnitCache(tmp_path / "units.sqlite")
-    for level, code in ((2, b"good"), (0, b"plain")):
-        cache.put(1, level, Blob(code, []), {})
-    cache.flush()
-    assert cache.get(1) == (Blob(b"good", []), {})

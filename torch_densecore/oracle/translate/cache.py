@@ -1,7 +1,8 @@
 """Compiled units on disk: one SQLite file per wheel, translator version and host CPU.
 
 SQLite gives atomic writes and lets processes share a file; every blob carries a checksum, since it will be executed.
-A cache that can't be used is left alone: the units are then compiled again in each process.
+A damaged file is replaced by an empty one. A cache that can't be used (no room, no permission, ...) is left alone: the units are
+then compiled again in each process.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ class UnitCache:
         self._pending: list[tuple[int, int, bytes, bytes, str]] = []
         self._process = os.getpid()
         self._inherited: sqlite3.Connection | None = None
+        self._renewed = False
         if path is not None:
             self._guard(self._open)
 
@@ -63,9 +65,21 @@ class UnitCache:
         try:
             return action(*args)
         except (sqlite3.Error, OSError) as error:
-            print(f"oracle: the translation cache {self.path} is not used: {error}", file=sys.stderr)
             self._db = None
+            if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError) and not self._renewed:
+                self._renew(error)
+            else:
+                print(f"oracle: the translation cache {self.path} is not used: {error}", file=sys.stderr)
             return None
+
+    def _renew(self, error: sqlite3.DatabaseError) -> None:
+        """Begin with an empty file, once; a process that has the old one open keeps it."""
+        assert self.path is not None
+        self._renewed = True
+        print(f"oracle: the translation cache {self.path} was damaged ({error}) and starts anew", file=sys.stderr)
+        for suffix in ("", "-wal", "-shm"):
+            self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+        self._guard(self._open)
 
     def _open(self) -> None:
         assert self.path is not None

@@ -10,7 +10,8 @@ import platform
 import time
 import weakref
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,12 +27,13 @@ from .arena import arena, entry, reserve
 from .bits import sign_extend
 from .cache import UnitCache, translator_version
 from .functions import function_starts
+from .lending import LentMemory
 from .link import Blob, LinkError, compile_text, features
 
 if TYPE_CHECKING:
     from ..machine import Machine
 
-_ALIGN, _PAGE = 64, 4096
+_ALIGN = 64
 _PROT_RW = 3
 _WRITE_FPCR = 0xD51B4400  # MSR FPCR, Xt
 _FPCR_MODES = 1 << 26 | 1 << 24 | 3 << 22 | 1 << 19  # alternative half, flush to zero, rounding mode, flush halves
@@ -68,6 +70,7 @@ class Statistics:
     emulated: dict[int, tuple[int, str]] = field(default_factory=dict)  # address: word, reason
     failed: dict[int, str] = field(default_factory=dict)  # units that LLVM refused: address, reason
     steps: Counter[int] = field(default_factory=Counter)  # address: times executed by the emulator
+    handed_over: Counter[int] = field(default_factory=Counter)  # address: times that the emulator went on from there
 
 
 class TranslatedCpu:
@@ -85,8 +88,7 @@ class TranslatedCpu:
         self._hooks: dict[int, list[Callable[..., None]]] = {}
         self._units: dict[int, int] = {}
         self._starts: list[int] = []
-        self._shown: list[tuple[int, int]] = []  # lent memory in the emulator: address, size
-        self._native: Any = None
+        self._lent: LentMemory | None = None
         self._space = reserve(2 * ctx.SPAN, _PROT_RW)
         self._table = self._space - 2 * ctx.LOW
         self._counters = reserve(ctx.SPAN, _PROT_RW) - ctx.LOW
@@ -133,6 +135,7 @@ class TranslatedCpu:
         block.x[:] = [ctx.X + 8 * i for i in range(len(block.x))]
         for bank in (block.s, block.d, block.v):
             bank[:] = [ctx.V + 16 * i for i in range(len(bank))]
+        self._lent = LentMemory(self.machine.memory, self.emulator, (native.runtime, block))
         return native.trap.value, ctypes.addressof(block)
 
     @property
@@ -190,32 +193,12 @@ class TranslatedCpu:
 
     def lend(self, address: int, size: int) -> int | None:
         """Let the running call use host memory; returns its guest address, None if it has to be copied."""
-        block = self._native
-        if not self.translating or block is None or 2 * block.lent_count == len(block.lent):
-            return None
-        guest = (address - self.machine.memory.host_base + layout.LOW) % (1 << 64)
-        at, block.lent_count = 2 * block.lent_count, block.lent_count + 1
-        block.lent[at : at + 2] = [guest, guest + size]
-        self.machine.memory.lent.append((guest, guest + size))
-        return guest
+        return self._lent.lend(address, size) if self.translating and self._lent is not None else None
 
     def reclaim(self) -> None:
         """End what `lend` began."""
-        if self.machine.memory.lent:
-            self._native.lent_count = 0
-            self.machine.memory.lent.clear()
-        for begin, size in self._shown:
-            self.emulator.mem_unmap(begin, size)
-        self._shown.clear()
-
-    def _show_lent(self) -> None:
-        """Let the emulator see the lent memory, for single instructions that it executes."""
-        pages = sorted((low & -_PAGE, (high + _PAGE - 1) & -_PAGE) for low, high in self.machine.memory.lent)
-        for low, high in pages:
-            low = max(low, *(begin + size for begin, size in self._shown)) if self._shown else low
-            if low < high:
-                self.emulator.mem_map_ptr(low, high - low, unicorn.UC_PROT_ALL, low + self.machine.memory.host_base - layout.LOW)
-                self._shown.append((low, high - low))
+        if self._lent is not None:
+            self._lent.reclaim()
 
     # ---- callbacks from translated code ---------------------------------------------------------------
 
@@ -256,27 +239,58 @@ class TranslatedCpu:
             return ctx.STOPPED
 
     def _step(self, pc: int) -> int:
-        """One instruction in the emulator, with the registers copied there and back."""
+        """One instruction in the emulator, or the rest of the run if the instruction changes how numbers are rounded."""
         self.statistics.steps[pc] += 1
         word = self.machine.memory.r32(pc)
         if word & ~0x1F == _WRITE_FPCR and self._x(word & 0x1F) & _FPCR_MODES:
+            return self._hand_over(pc)
+        self._to_emulator()
+        self.emulator.emu_start(pc, 0, 0, 1)
+        self._from_emulator()
+        return self.emulator.reg_read(arm.UC_ARM64_REG_PC)
+
+    def _hand_over(self, pc: int) -> int:
+        """Emulate from `pc` to the end of the run, for translated code knows the default rounding alone.
+
+        The guest's frames are all in guest memory. The address returned is the one where the run ends, at which no frame of
+        the host goes on.
+        """
+        self.statistics.handed_over[pc] += 1
+        self._to_emulator()
+        with self.emulating():
+            self.emulator.emu_start(pc, layout.STUB_BASE)
+        self._from_emulator()
+        if self.emulator.reg_read(arm.UC_ARM64_REG_FPCR) & _FPCR_MODES:
+            self.emulator.reg_write(arm.UC_ARM64_REG_FPCR, 0)
             where = self.machine.describe(pc)
-            raise NotImplementedError(
-                f"{where} changes the rounding or flushes subnormals: use Oracle(translate=False)"
-            )
-        emulator = self.emulator
-        if self.machine.memory.lent and not self._shown:
-            self._show_lent()
+            raise NotImplementedError(f"{where} changes the rounding or flushes subnormals for good: use Oracle(translate=False)")
+        if self.machine.failure is not None:
+            raise self.machine.failure
+        return layout.STUB_BASE
+
+    @contextmanager
+    def emulating(self) -> Iterator[None]:
+        """Emulate for a while."""
+        self.translating = False
+        try:
+            yield
+        finally:
+            self.translating = True
+
+    def _to_emulator(self) -> None:
+        """Copy the CPU's state to the emulator, which may then go on."""
+        if self._lent is not None:
+            self._lent.show()
         for register in (*_SYNCED, *_VECTORS):
-            emulator.reg_write(register, self.reg_read(register))
+            self.emulator.reg_write(register, self.reg_read(register))
         flags = ctypes.string_at(self.context + ctx.FLAGS, 4)
-        emulator.reg_write(arm.UC_ARM64_REG_NZCV, sum(flag << 31 - index for index, flag in enumerate(flags)))
-        emulator.emu_start(pc, 0, 0, 1)
+        self.emulator.reg_write(arm.UC_ARM64_REG_NZCV, sum(flag << 31 - index for index, flag in enumerate(flags)))
+
+    def _from_emulator(self) -> None:
         for register in (*_SYNCED, *_VECTORS):
-            self.reg_write(register, emulator.reg_read(register))
-        word = emulator.reg_read(arm.UC_ARM64_REG_NZCV)
+            self.reg_write(register, self.emulator.reg_read(register))
+        word = self.emulator.reg_read(arm.UC_ARM64_REG_NZCV)
         ctypes.memmove(self.context + ctx.FLAGS, bytes(word >> 31 - index & 1 for index in range(4)), 4)
-        return emulator.reg_read(arm.UC_ARM64_REG_PC)
 
     # ---- units ----------------------------------------------------------------------------------------
 
