@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
+import platform
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from torch_densecore.certify import bits
-from torch_densecore.oracle import Oracle
+from torch_densecore.oracle import Oracle, native
 from torch_densecore.oracle.errors import GuestError
 from torch_densecore.oracle.memory import TRAP_BASE
 from torch_densecore.oracle.native_blas import BlasTables
@@ -132,3 +137,26 @@ def test_a_hook_that_fails_in_a_parallel_region(oracle: Oracle, where: str, monk
             assert machine.openmp.level == 0 and machine.depth == 0
     result = oracle.run("aten::exp", x)
     assert result.parallel_regions == 1 and torch.allclose(result.value, x.exp())
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="the flags are of x86-64")
+def test_a_host_without_fused_instructions_gets_the_same_products(oracle: Oracle, tmp_path: Path) -> None:
+    source = Path(native.__file__).parent / "helper" / "product.c"
+    flags = ["-O2", "-march=x86-64", "-ffp-contract=off", "-shared", "-fPIC"]
+    library = tmp_path / "product.so"
+    subprocess.run(["cc", *flags, str(source), "-o", str(library), "-lm"], check=True)
+    for name, kind in (("single_chain", np.float32), ("double_chain", np.float64)):
+        rng = np.random.default_rng(0)
+        a, b, start = (rng.standard_normal(shape).astype(kind) for shape in ((70, 37), (37, 21), (70, 21)))
+        results = []
+        for lib in (oracle.machine.native.lib, ctypes.CDLL(str(library))):  # type: ignore[union-attr]
+            c = start.copy()
+            scalar = ctypes.c_float if kind is np.float32 else ctypes.c_double
+            getattr(lib, name).argtypes = [ctypes.c_int] * 2 + [ctypes.c_long] * 3 + [
+                scalar, ctypes.c_void_p, ctypes.c_long, ctypes.c_void_p, ctypes.c_long, scalar, ctypes.c_void_p, ctypes.c_long,
+            ]  # fmt: skip
+            m, k, n = 21, 37, 70  # column-major: the transposes of the arrays
+            getattr(lib, name)(0, 0, m, n, k, 0.7, b.ctypes.data, m, a.ctypes.data, k, 1.5, c.ctypes.data, m)
+            results.append(c)
+        assert np.array_equal(results[0].view(np.uint8), results[1].view(np.uint8))
+        assert np.allclose(results[0], 0.7 * (a.astype(np.float64) @ b) + 1.5 * start, rtol=1e-4, atol=1e-4)

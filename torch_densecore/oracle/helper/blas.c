@@ -1,5 +1,5 @@
-/* BLAS imports with real arguments: reads the arguments, picks the rule of the profile, computes, logs. A request that has no
- * rule, or touches memory that is not the guest's, is left to Python, which raises the error. */
+/* BLAS imports with real arguments: reads the arguments, picks the rule of the profile, computes, logs. A request that
+ * has no rule, or touches memory that is not the guest's, is left to Python, which raises the error. */
 #include <stdlib.h>
 #include "blas.h"
 #include "runtime.h"
@@ -73,17 +73,20 @@ static const struct order CHAIN = {1, 1, 1};
 static int is_chain(const struct order *o) { return o->lanes == 1 && o->accumulators == 1 && o->fused_tail; }
 
 /* c = alpha op(a) op(b) + beta c in one order */
-static void multiply(int is_double, const struct order *order, const struct request *q, const void *a, const void *b, void *c,
-                     long n) {
+static void multiply(int is_double, const struct order *o, const struct request *q, const void *a, const void *b,
+                     void *c, long n) {
   int ta = q->trans_a != 'N', tb = q->trans_b != 'N';
-  if (is_double && is_chain(order)) double_chain(ta, tb, q->m, n, q->k, q->alpha, a, q->lda, b, q->ldb, q->beta, c, q->ldc);
-  else if (is_double) double_ordered(order, ta, tb, q->m, n, q->k, q->alpha, a, q->lda, b, q->ldb, q->beta, c, q->ldc);
-  else if (is_chain(order)) single_chain(ta, tb, q->m, n, q->k, (float)q->alpha, a, q->lda, b, q->ldb, (float)q->beta, c, q->ldc);
-  else single_ordered(order, ta, tb, q->m, n, q->k, (float)q->alpha, a, q->lda, b, q->ldb, (float)q->beta, c, q->ldc);
+  long m = q->m, k = q->k, lda = q->lda, ldb = q->ldb, ldc = q->ldc;
+  float alpha = (float)q->alpha, beta = (float)q->beta;
+  if (is_double && is_chain(o)) double_chain(ta, tb, m, n, k, q->alpha, a, lda, b, ldb, q->beta, c, ldc);
+  else if (is_double) double_ordered(o, ta, tb, m, n, k, q->alpha, a, lda, b, ldb, q->beta, c, ldc);
+  else if (is_chain(o)) single_chain(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+  else single_ordered(o, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
 /* The whole product. The caller has set the matrices' shapes in `q`; a rule may treat an odd last column apart. */
-static void product(const struct call *c, const struct rule *rule, const struct request *q, const void *a, const void *b, void *out) {
+static void product(const struct call *c, const struct rule *rule, const struct request *q, const void *a,
+                    const void *b, void *out) {
   const struct order *order = rule ? &rule->order : &CHAIN;
   if (q->m <= 0 || q->n <= 0) return;
   if (!rule || !rule->odd_last_column.accumulators || q->n % 2 == 0) {
@@ -103,7 +106,9 @@ static int known(const struct call *c, int routine, int index) {
   const struct rule *rule = rule_at(c, routine, index);
   return rule ? rule->index : -1;
 }
-static struct call call_of(struct runtime *r, void *uc, const struct entry *e) { return (struct call){r, uc, e->wide != NULL}; }
+static struct call call_of(struct runtime *r, void *uc, const struct entry *e) {
+  return (struct call){r, uc, e->wide != NULL};
+}
 
 static int run_gemm(struct runtime *r, void *uc, const struct entry *e) {
   struct call c = call_of(r, uc, e);
@@ -114,7 +119,8 @@ static int run_gemm(struct runtime *r, void *uc, const struct entry *e) {
   };
   int found, rule = rule_of(&c, GEMM, q.trans_a, (int64_t)q.m * q.n * q.k, &found);
   int na = q.trans_a == 'N', nb = q.trans_b == 'N';
-  void *a = matrix(&c, 6, na ? q.m : q.k, na ? q.k : q.m, q.lda), *b = matrix(&c, 8, nb ? q.k : q.n, nb ? q.n : q.k, q.ldb);
+  void *a = matrix(&c, 6, na ? q.m : q.k, na ? q.k : q.m, q.lda);
+  void *b = matrix(&c, 8, nb ? q.k : q.n, nb ? q.n : q.k, q.ldb);
   void *out = matrix(&c, 11, q.m, q.n, q.ldc);
   q.rule = known(&c, GEMM, rule);
   if (!found || !a || !b || !out || !log_request(r->blas, &q)) return 0;
@@ -134,8 +140,9 @@ static void gather(const struct call *c, void *dense, void *strided, int64_t n, 
 static int run_gemv(struct runtime *r, void *uc, const struct entry *e) {
   struct call c = call_of(r, uc, e);
   struct request q = {
-    .routine = GEMV, .is_double = c.is_double, .trans_a = letter(&c, 0), .trans_b = 'N', .m = integer(&c, 1), .n = integer(&c, 2),
-    .lda = integer(&c, 5), .ldb = integer(&c, 7), .ldc = integer(&c, 10), .alpha = scalar(&c, 3), .beta = scalar(&c, 8),
+    .routine = GEMV, .is_double = c.is_double, .trans_a = letter(&c, 0), .trans_b = 'N', .m = integer(&c, 1),
+    .n = integer(&c, 2), .lda = integer(&c, 5), .ldb = integer(&c, 7), .ldc = integer(&c, 10),
+    .alpha = scalar(&c, 3), .beta = scalar(&c, 8),
   };
   int64_t rows = q.trans_a == 'N' ? q.m : q.n, columns = q.trans_a == 'N' ? q.n : q.m;
   int found, rule = rule_of(&c, GEMV, q.trans_a, (int64_t)q.m * q.n, &found);
@@ -175,7 +182,9 @@ static int dot(const struct call *c, struct request q, void *x, void *y) {
 }
 static int run_dot(struct runtime *r, void *uc, const struct entry *e) {
   struct call c = call_of(r, uc, e);
-  struct request q = {.routine = DOT, .is_double = c.is_double, .n = integer(&c, 0), .ldb = integer(&c, 2), .ldc = integer(&c, 4)};
+  struct request q = {
+    .routine = DOT, .is_double = c.is_double, .n = integer(&c, 0), .ldb = integer(&c, 2), .ldc = integer(&c, 4),
+  };
   return dot(&c, q, vector(&c, 1, q.n, q.ldb), vector(&c, 3, q.n, q.ldc));
 }
 static int run_cblas_dot(struct runtime *r, void *uc, const struct entry *e) {
@@ -188,8 +197,8 @@ static int run_cblas_dot(struct runtime *r, void *uc, const struct entry *e) {
 static int run_axpy(struct runtime *r, void *uc, const struct entry *e) {
   struct call c = call_of(r, uc, e);
   struct request q = {
-    .routine = AXPY, .is_double = c.is_double, .rule = -1, .n = integer(&c, 0), .ldb = integer(&c, 3), .ldc = integer(&c, 5),
-    .alpha = scalar(&c, 1),
+    .routine = AXPY, .is_double = c.is_double, .rule = -1, .n = integer(&c, 0), .ldb = integer(&c, 3),
+    .ldc = integer(&c, 5), .alpha = scalar(&c, 1),
   };
   void *x = vector(&c, 2, q.n, q.ldb), *y = vector(&c, 4, q.n, q.ldc);
   if (!x || !y || !log_request(r->blas, &q)) return 0;
@@ -208,7 +217,8 @@ static int run_axpy(struct runtime *r, void *uc, const struct entry *e) {
 static int run_scal(struct runtime *r, void *uc, const struct entry *e) {
   struct call c = call_of(r, uc, e);
   struct request q = {
-    .routine = SCAL, .is_double = c.is_double, .rule = -1, .n = integer(&c, 0), .ldb = integer(&c, 3), .alpha = scalar(&c, 1),
+    .routine = SCAL, .is_double = c.is_double, .rule = -1, .n = integer(&c, 0), .ldb = integer(&c, 3),
+    .alpha = scalar(&c, 1),
   };
   void *x = vector(&c, 2, q.n, q.ldb);
   if (!x || !log_request(r->blas, &q)) return 0;
@@ -219,18 +229,21 @@ static int run_scal(struct runtime *r, void *uc, const struct entry *e) {
 static int run_copy(struct runtime *r, void *uc, const struct entry *e) {
   struct call c = call_of(r, uc, e);
   struct request q = {
-    .routine = COPY, .is_double = c.is_double, .rule = -1, .n = integer(&c, 0), .ldb = integer(&c, 2), .ldc = integer(&c, 4),
+    .routine = COPY, .is_double = c.is_double, .rule = -1, .n = integer(&c, 0), .ldb = integer(&c, 2),
+    .ldc = integer(&c, 4),
   };
   void *x = vector(&c, 1, q.n, q.ldb), *y = vector(&c, 3, q.n, q.ldc);
   if (!x || !y || !log_request(r->blas, &q)) return 0;
-  size_t size = c.is_double ? 8 : 4;
-  for (int64_t i = 0; i < q.n; i++) memcpy((char *)y + i * q.ldc * (int64_t)size, (char *)x + i * q.ldb * (int64_t)size, size);
+  int64_t size = c.is_double ? 8 : 4;
+  for (int64_t i = 0; i < q.n; i++)
+    memcpy((char *)y + i * q.ldc * size, (char *)x + i * q.ldb * size, (size_t)size);
   return 1;
 }
 
 #define BOTH(NAME, RUN) {"_s" NAME, RUN, 0, 0}, {"_d" NAME, RUN, (void *)1, 0} /* `wide` marks double */
 const struct entry blas_entries[] = {
-  BOTH("gemm_", run_gemm), BOTH("gemv_", run_gemv), BOTH("dot_", run_dot), BOTH("axpy_", run_axpy), BOTH("scal_", run_scal),
-  BOTH("copy_", run_copy), {"_cblas_sdot", run_cblas_dot, 0, 0}, {"_cblas_ddot", run_cblas_dot, (void *)1, 0},
+  BOTH("gemm_", run_gemm), BOTH("gemv_", run_gemv), BOTH("dot_", run_dot), BOTH("axpy_", run_axpy),
+  BOTH("scal_", run_scal), BOTH("copy_", run_copy), {"_cblas_sdot", run_cblas_dot, 0, 0},
+  {"_cblas_ddot", run_cblas_dot, (void *)1, 0},
   {0, 0, 0, 0},
 };

@@ -6,7 +6,7 @@
 #include <immintrin.h>
 #endif
 
-/* The chain's vectors: the widest that the host has; without fused vector instructions, arrays that the compiler handles. */
+/* The chain's vectors: the widest that the host has; without fused vector instructions, what the compiler makes. */
 #if defined __AVX512F__
 #define VECTOR_BYTES 64
 #elif defined __FMA__
@@ -31,7 +31,12 @@ typedef double double_vector __attribute__((vector_size(VECTOR_BYTES)));
 #elif defined __FMA__
 #define VFMA(a, b, c) (V)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c))
 #else
-#define VFMA(a, b, c) ({ V fused; for (int lane = 0; lane < VL; lane++) fused[lane] = FMA((a)[lane], (b)[lane], (c)[lane]); fused; })
+#define VFMA(a, b, c)                                                                     \
+  ({                                                                                      \
+    V fused = c;                                                                          \
+    for (int lane = 0; lane < VL; lane++) fused[lane] = FMA((a)[lane], (b)[lane], (c)[lane]); \
+    fused;                                                                                \
+  })
 #endif
 #include "product.h"
 #undef T

@@ -1,7 +1,9 @@
-/* Matrix products of one type; product.c includes this file twice. Needs T, NAME(suffix), FMA(a, b, c), and for the chain
- * V (a vector), VL (its elements), VLOAD(p), VSET(x), VFMA(a, b, c), VSTORE(p, v). Matrices are column-major. */
+/* Matrix products of one type; product.c includes this file twice. Needs T, NAME(suffix), FMA(a, b, c), and for the
+ * chain V (a vector), VL (its elements), VLOAD(p), VSET(x), VFMA(a, b, c), VSTORE(p, v). Matrices are column-major. */
 
-static T NAME(element)(const T *a, long lda, int trans, long i, long j) { return trans ? a[j + i * lda] : a[i + j * lda]; }
+static T NAME(element)(const T *a, long lda, int trans, long i, long j) {
+  return trans ? a[j + i * lda] : a[i + j * lda];
+}
 
 static void NAME(finish)(T total, T alpha, T beta, T *c) {
   if (beta == 0) *c = alpha == 1 ? total : alpha * total;
@@ -38,7 +40,8 @@ static void NAME(kernel)(long k, const T *restrict a, const T *restrict b, T *re
 }
 
 /* panels of `width` rows of op(a), k steps from `from`; missing rows are zero */
-static void NAME(pack)(T *restrict out, const T *restrict a, long lda, int trans, long m, long from, long k, int width) {
+static void NAME(pack)(T *restrict out, const T *restrict a, long lda, int trans, long m, long from, long k,
+                       int width) {
   for (long i0 = 0; i0 < m; i0 += width) {
     long w = m - i0 < width ? m - i0 : width;
     if (trans) {
@@ -53,18 +56,20 @@ static void NAME(pack)(T *restrict out, const T *restrict a, long lda, int trans
   }
 }
 
-void NAME(chain)(int ta, int tb, long m, long n, long k, T alpha, const T *a, long lda, const T *b, long ldb, T beta, T *c,
-                 long ldc) {
+void NAME(chain)(int ta, int tb, long m, long n, long k, T alpha, const T *a, long lda, const T *b, long ldb, T beta,
+                 T *c, long ldc) {
   enum { R = NAME(rows), C = NAME(columns), STEPS = 256 };
   long rows = (m + R - 1) / R, columns = (n + C - 1) / C, steps = k < STEPS ? k : STEPS;
-  T *left = malloc(sizeof(T) * (size_t)(rows * R * steps + 1)), *right = malloc(sizeof(T) * (size_t)(columns * C * steps + 1));
+  T *left = malloc(sizeof(T) * (size_t)(rows * R * steps + 1));
+  T *right = malloc(sizeof(T) * (size_t)(columns * C * steps + 1));
   T *tiles = calloc((size_t)(rows * R * columns * C), sizeof(T));
   for (long from = 0; from < k; from += STEPS) {
     long part = k - from < STEPS ? k - from : STEPS;
     NAME(pack)(left, a, lda, ta, m, from, part, R);
     NAME(pack)(right, b, ldb, !tb, n, from, part, C);
     for (long j = 0; j < columns; j++)
-      for (long i = 0; i < rows; i++) NAME(kernel)(part, left + i * part * R, right + j * part * C, tiles + (j * rows + i) * R * C);
+      for (long i = 0; i < rows; i++)
+        NAME(kernel)(part, left + i * part * R, right + j * part * C, tiles + (j * rows + i) * R * C);
   }
   for (long j = 0; j < n; j++) {
     const T *column = tiles + j / C * rows * R * C + j % C * R;
@@ -106,12 +111,13 @@ static void NAME(dots)(const struct order *order, long k, const T *rows, const T
   for (long p = whole; p < k; p++) {
     T w = NAME(element)(b, ldb, tb, p, j);
     const T *x = rows + p * NAME(block);
-    for (int r = 0; r < NAME(block); r++) sums[0][r] = order->fused_tail ? FMA(x[r], w, sums[0][r]) : sums[0][r] + x[r] * w;
+    for (int r = 0; r < NAME(block); r++)
+      sums[0][r] = order->fused_tail ? FMA(x[r], w, sums[0][r]) : sums[0][r] + x[r] * w;
   }
 }
 
-void NAME(ordered)(const struct order *order, int ta, int tb, long m, long n, long k, T alpha, const T *a, long lda, const T *b,
-                   long ldb, T beta, T *c, long ldc) {
+void NAME(ordered)(const struct order *order, int ta, int tb, long m, long n, long k, T alpha, const T *a, long lda,
+                   const T *b, long ldb, T beta, T *c, long ldc) {
   T *rows = malloc(sizeof(T) * (size_t)(NAME(block) * k + 1)), sums[LANES * ACCUMULATORS][NAME(block)];
   for (long i0 = 0; i0 < m; i0 += NAME(block)) {
     long count = m - i0 < NAME(block) ? m - i0 : NAME(block);

@@ -1,5 +1,5 @@
-/* What the parts of the compiled helper share. One library serves two CPUs, the emulator and translated code: registers are
- * reached through two functions, with register numbers of the one or context offsets of the other. */
+/* What the parts of the compiled helper share. One library serves two CPUs, the emulator and translated code: registers
+ * are reached through two functions, with register numbers of the one or context offsets of the other. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>

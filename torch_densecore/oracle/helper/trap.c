@@ -28,8 +28,8 @@ void oracle_trap(void *uc, uint64_t address, uint32_t size, void *data) {
 }
 
 /* set the argument registers, run until `until`, and fetch x0: one crossing for a guest call */
-int oracle_start(struct runtime *r, void *uc, uint64_t function, uint64_t until, uint64_t sp, const uint64_t *x, int count,
-                 uint64_t timeout, uint64_t *result) {
+int oracle_start(struct runtime *r, void *uc, uint64_t function, uint64_t until, uint64_t sp, const uint64_t *x,
+                 int count, uint64_t timeout, uint64_t *result) {
   r->reg_write(uc, r->sp, &sp);
   r->reg_write(uc, r->lr, &until);
   for (int i = 0; i < count; i++) r->reg_write(uc, r->x[i], (void *)&x[i]);
