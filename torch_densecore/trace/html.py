@@ -95,7 +95,8 @@ def _origin_row(origin: Origin, explanation: str | None) -> list[str]:
     if origin.detail:
         size += f"<br><span class=explain>{escape(origin.detail)}</span>"
     said = f"</tr><tr class=said><td></td><td colspan=6>{escape(explanation)}</td>" if explanation else ""
-    operator = f"<code>{escape(origin.op)}</code><br><span class=explain><code>{escape(short_shapes(origin.shapes))}</code></span>"
+    shapes = escape(short_shapes(origin.shapes).replace("->", "→"))
+    operator = f"<code>{escape(origin.op)}</code><br><span class=explain><code>{shapes}</code></span>"
     return [
         f"<td class=n>{origin.step}</td><td class=n>{origin.first[0]} / {origin.first[1]}</td><td class=s>{operator}</td>",
         f"<td class=s>{where}</td><td class=n>{len(origin.events)}</td>",

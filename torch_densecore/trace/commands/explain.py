@@ -49,7 +49,7 @@ def main(args: argparse.Namespace) -> int:
     if args.html:
         from ..html import render
 
-        texts = {e.origin.first: e.text for e in explanations}
+        texts = {e.origin.first: e.answer for e in explanations}
         Path(args.html).write_text(render(result, texts), encoding="utf-8")
     if args.json:
         json.dump([_as_json(e) for e in explanations], sys.stdout, indent=1)

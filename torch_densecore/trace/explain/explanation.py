@@ -84,10 +84,14 @@ class Explanation:
     difference: Difference = field(default_factory=Difference)
 
     @property
+    def answer(self) -> str:
+        """Reason, size and conclusion."""
+        return "; ".join(filter(None, (self.reason, self.size, self.conclusion))) + "."
+
+    @property
     def text(self) -> str:
-        """All of it as one sentence."""
-        said = "; ".join(filter(None, (self.reason, self.size, self.conclusion)))
-        return f"{words.place(self.origin)}: {said}."
+        """The answer with its place, as one sentence."""
+        return f"{words.place(self.origin)}: {self.answer}"
 
     @property
     def explained(self) -> bool:
