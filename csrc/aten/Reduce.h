@@ -16,9 +16,30 @@ namespace densecore {
 
 namespace detail {
 
+// One output of one strided dimension: as below, with the copies on the stack.
+template <class Loop>
+void two_pass_strided_reduction(at::TensorIteratorBase& iter, const Profile& profile, const Loop& loop) {
+  char* const input = static_cast<char*>(iter.data_ptr(1));
+  float* const output = static_cast<float*>(iter.data_ptr(0));
+  const int64_t step = iter.strides(1)[0];
+  c10::SmallVector<float, 16> partials(profile.threads, *output);
+  const auto reduce = [&](float* into, char* from, int64_t stride, int64_t size) {
+    char* data[] = {reinterpret_cast<char*>(into), from};
+    const int64_t strides[] = {0, stride, 0, 0};
+    loop(data, strides, size, 1);
+  };
+  const Chunks chunks = divide(profile, 0, iter.numel(), kGrainSize);
+  parallel_run(chunks.count, [&](int64_t i) {
+    const int64_t begin = chunks.chunk_begin(i);
+    reduce(&partials[i], input + begin * step, step, chunks.chunk_end(i) - begin);
+  });
+  reduce(output, reinterpret_cast<char*>(partials.data()), sizeof(float), profile.threads);
+}
+
 // One output: each thread reduces a range into its own copy of the output, which holds the identity; then the copies are reduced.
 template <class Loop>
 void two_pass_reduction(at::TensorIteratorBase& iter, const Profile& profile, const Loop& loop) {
+  if (iter.ndim() == 1 && iter.dtype(0) == at::kFloat) return two_pass_strided_reduction(iter, profile, loop);
   at::Tensor target = iter.output(0).unsqueeze(0);
   at::DimVector shape(target.sizes());
   shape[0] = profile.threads;

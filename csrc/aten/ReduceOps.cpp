@@ -25,7 +25,7 @@ using at::Tensor;
 bool reduces_in_float(const Tensor& self, ScalarType dtype) { return dtype == at::kFloat && !self.is_complex(); }
 
 void reduce_sum(const Dispatched<ReduceLoopFn>& kernel, const Tensor& self, OptionalIntArrayRef dim, bool keepdim, const Tensor& out) {
-  out.zero_();
+  set_identity(out, 0);
   run_reduction(kernel, self, dim, keepdim, out);
 }
 
@@ -105,7 +105,8 @@ DENSECORE_OP("aten::mean.out", mean_out);
 // ---- prod ----------------------------------------------------------------------------------------------------------------
 
 Tensor reduce_prod(const Tensor& self, OptionalIntArrayRef dim, bool keepdim) {
-  Tensor out = at::native::create_reduction_result(self, dim, keepdim, at::kFloat).fill_(1.0);
+  Tensor out = at::native::create_reduction_result(self, dim, keepdim, at::kFloat);
+  set_identity(out, 1);
   run_reduction(prod_loop, self, dim, keepdim, out);
   return out;
 }
@@ -128,7 +129,7 @@ Tensor& prod_out(const Tensor& self, int64_t dim, bool keepdim, std::optional<Sc
   if (!reduces_in_float(self, dtype.value_or(out.scalar_type())) || out.scalar_type() != at::kFloat) {
     return host::call<at::_ops::prod_int_out>(self, dim, keepdim, dtype, out);
   }
-  resize_to_reduction(self, at::IntArrayRef(dim), keepdim, out).fill_(1.0);
+  set_identity(resize_to_reduction(self, at::IntArrayRef(dim), keepdim, out), 1);
   run_reduction(prod_loop, self, at::IntArrayRef(dim), keepdim, out);
   return out;
 }
@@ -147,7 +148,8 @@ template <class Op>
 Tensor extreme(const Extreme& e, const Tensor& self, at::IntArrayRef dim, bool keepdim) {
   if (self.scalar_type() != at::kFloat) return host::call<Op>(self, dim, keepdim);
   if (self.numel() == 0) return host::run<Op>(self, dim, keepdim);  // an error or an empty output
-  Tensor out = at::native::create_reduction_result(self, dim, keepdim, at::kFloat).fill_(e.identity);
+  Tensor out = at::native::create_reduction_result(self, dim, keepdim, at::kFloat);
+  set_identity(out, e.identity);
   run_reduction(e.kernel, self, dim, keepdim, out);
   return out;
 }
@@ -156,7 +158,7 @@ template <class Op>
 Tensor& extreme_out(const Extreme& e, const Tensor& self, at::IntArrayRef dim, bool keepdim, Tensor& out) {
   if (self.scalar_type() != at::kFloat || out.scalar_type() != at::kFloat) return host::call<Op>(self, dim, keepdim, out);
   if (self.numel() == 0) return host::run<Op>(self, dim, keepdim, out);
-  resize_to_reduction(self, dim, keepdim, out).fill_(e.identity);
+  set_identity(resize_to_reduction(self, dim, keepdim, out), e.identity);
   run_reduction(e.kernel, self, dim, keepdim, out);
   return out;
 }

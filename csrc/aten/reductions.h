@@ -5,6 +5,8 @@
 #include <ATen/native/ReduceOpsUtils.h>
 #include <ATen/native/Resize.h>
 
+#include <algorithm>
+
 #include "aten/Reduce.h"
 
 namespace densecore {
@@ -13,6 +15,12 @@ namespace densecore {
 inline at::Tensor& resize_to_reduction(const at::Tensor& self, at::OptionalIntArrayRef dim, bool keepdim, at::Tensor& out) {
   at::native::resize_output(out, at::native::shape_from_dim_mask(self, at::native::make_dim_mask(dim, self.dim()), keepdim));
   return out;
+}
+
+// Puts a reduction's identity into its float32 output.
+inline void set_identity(const at::Tensor& out, float identity) {
+  if (out.is_contiguous()) std::fill_n(out.mutable_data_ptr<float>(), out.numel(), identity);
+  else out.fill_(identity);
 }
 
 // Runs a float32 reduction loop over `out`, which holds the identity and has the reduction's shape.

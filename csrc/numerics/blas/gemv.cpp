@@ -1,7 +1,10 @@
 // sgemv, sdot and the products below the switch to the matrix unit: dot products in the order that the rule table gives.
 #include "gemv.h"
 
+#include <utility>
+
 #include "../parallel.h"
+#include "../scratch.h"
 #include "ordered_dot.h"
 #include "small.h"
 
@@ -40,6 +43,12 @@ void sums_across(int64_t n, const float* a, int64_t lda, Strided x, int64_t rows
   store_partial(out, sum[0], rows);
 }
 
+const float* gather(int64_t n, Strided x) {
+  float* out = thread_scratch(Scratch::kGemm, n);
+  for (int64_t k = 0; k < n; ++k) out[k] = x[k];
+  return out;
+}
+
 // out[0, rows): rows first .. first + rows of op(A) times x.
 void row_sums(SumOrder order, const GemvCall& call, int64_t first, int64_t rows, float* out) {
   const bool along_k = call.trans != 'N';
@@ -47,8 +56,10 @@ void row_sums(SumOrder order, const GemvCall& call, int64_t first, int64_t rows,
   const float* a = call.a + first * (along_k ? call.lda : 1);
   const Strided x{call.x, call.incx};
   int64_t i = 0;
-  if (along_k && is_four_by_four(order) && call.incx == 1) {
-    for (; i + 4 <= rows; i += 4) dot_four_by_four<4>(order.fused_tail, n, a + i * call.lda, call.lda, call.x, out + i);
+  if (along_k && is_four_by_four(order) && (call.incx == 1 || rows >= 4)) {
+    const float* gathered = call.incx == 1 ? call.x : gather(n, x);
+    for (; i + 4 <= rows; i += 4) dot_four_by_four<4>(order.fused_tail, n, a + i * call.lda, call.lda, gathered, out + i);
+    for (; i < rows; ++i) dot_four_by_four<1>(order.fused_tail, n, a + i * call.lda, call.lda, gathered, out + i);
   } else if (!along_k && order.lanes == 1 && order.accumulators <= 2) {
     for (; i < rows; i += kWidth) {
       const int64_t count = rows - i < kWidth ? rows - i : kWidth;
@@ -108,14 +119,21 @@ float sdot(const Profile& profile, int64_t n, const float* x, int64_t incx, cons
   return dot(profile.blas->find(BlasRoutine::kDot, '*', n).order, n, {x, incx}, {y, incy});
 }
 
+// A column of the product is op(A) times a column of op(B).
 void small_gemm(const BlasRule& rule, const GemmCall& call) {
-  const int64_t a_row = call.transa == 'N' ? 1 : call.lda, a_k = call.transa == 'N' ? call.lda : 1;
   const int64_t b_column = call.transb == 'N' ? call.ldb : 1, b_k = call.transb == 'N' ? 1 : call.ldb;
+  GemvCall column{call.transa, call.m, call.k, 1, call.a, call.lda, nullptr, b_k, 0, nullptr, 1};
+  if (call.transa != 'N') std::swap(column.m, column.n);
   for (int64_t j = 0; j < call.n; ++j) {
     const SumOrder order = j == call.n - 1 && call.n % 2 ? rule.odd_last_column : rule.order;
-    for (int64_t i = 0; i < call.m; ++i) {
-      const float sum = dot(order, call.k, {call.a + i * a_row, a_k}, {call.b + j * b_column, b_k});
-      call.c[i + j * call.ldc] = finish(call.alpha, sum, call.beta, call.d + i * call.d_row + j * call.d_column);
+    column.x = call.b + j * b_column;
+    for (int64_t first = 0; first < call.m; first += kRowsPerTask) {
+      const int64_t count = call.m - first < kRowsPerTask ? call.m - first : kRowsPerTask;
+      float sums[kRowsPerTask];
+      row_sums(order, column, first, count, sums);
+      for (int64_t i = first; i < first + count; ++i) {
+        call.c[i + j * call.ldc] = finish(call.alpha, sums[i - first], call.beta, call.d + i * call.d_row + j * call.d_column);
+      }
     }
   }
 }

@@ -60,10 +60,13 @@ struct RowStatistics {
   const float* rstd;
 };
 
+// Rows that the gradients of the parameters and of the input read in turn, so that the second finds them in the first-level cache.
+constexpr int64_t kBackwardRows = 8;
+
 // Adds rows [0, rows) to the running sums, in order for every column.
 DENSECORE_INLINE void add_parameter_gradients(const float* dy, const float* x, RowStatistics s, int64_t rows, int64_t n,
                                               float* dgamma, float* dbeta) {
-  float shift[kRowBatch];
+  float shift[kBackwardRows];
   for (int64_t r = 0; r < rows; ++r) shift[r] = -s.rstd[r] * s.mean[r];
   each_column_vector(n, [&](auto where) {
     RowVector gamma_sum = dgamma ? where.load(dgamma) : RowVector{};
@@ -80,25 +83,36 @@ DENSECORE_INLINE void add_parameter_gradients(const float* dy, const float* x, R
 
 const auto kAdd = [](RowVector a, RowVector b) { return a + b; };
 
-// Sums of dy * x * gamma and of dy * gamma over each row of the batch.
-DENSECORE_INLINE void gradient_sums(const Rows& dy, const Rows& x, const float* gamma, int64_t n, float* ds, float* db) {
-  if (gamma == nullptr) {
-    reduce_rows(n, [&](int r, auto w) { return w.load(dy[r]) * w.load(x[r]); }, kAdd, ds);
-    return reduce_rows(n, [&](int r, auto w) { return w.load(dy[r]); }, kAdd, db);
-  }
-  reduce_rows(n, [&](int r, auto w) { return w.load(dy[r]) * w.load(x[r]) * w.load(gamma); }, kAdd, ds);
-  reduce_rows(n, [&](int r, auto w) { return w.load(dy[r]) * w.load(gamma); }, kAdd, db);
+constexpr int kSumVectors = kRowVectors / 2;
+constexpr int kSumRows = row_batch<kSumVectors>;
+
+// Sums of dy * x * gamma and of dy * gamma over each of kSumRows rows: two rows of a batch for each, so that they go side by side.
+struct GradientSums {
+  float values[2 * kSumRows];
+  float ds(int64_t r) const { return values[r]; }
+  float db(int64_t r) const { return values[kSumRows + r]; }
+};
+DENSECORE_INLINE GradientSums gradient_sums(const Rows<kSumVectors>& dy, const Rows<kSumVectors>& x, const float* gamma, int64_t n) {
+  GradientSums sums;
+  const auto product = [&](int r, auto w) {
+    const int row = r % kSumRows;
+    const RowVector grad = w.load(dy[row]);
+    return r < kSumRows ? grad * w.load(x[row]) : grad;
+  };
+  if (gamma == nullptr) reduce_rows(n, product, kAdd, sums.values);
+  else reduce_rows(n, [&](int r, auto w) { return product(r, w) * w.load(gamma); }, kAdd, sums.values);
+  return sums;
 }
 
+// Of at most kSumRows rows.
 DENSECORE_INLINE void input_gradients(const float* dy, const float* x, RowStatistics s, const float* gamma, int64_t rows, int64_t n,
                                       float* dx) {
-  float ds[kRowBatch], db[kRowBatch];
-  gradient_sums(Rows(dy, n, rows), Rows(x, n, rows), gamma, n, ds, db);
+  const GradientSums sums = gradient_sums({dy, n, rows}, {x, n, rows}, gamma, n);
   const float scale = 1.0f / static_cast<float>(n);
   for (int64_t r = 0; r < rows; ++r) {
     const float a = s.rstd[r];
-    const float b = fma(db[r], s.mean[r], -ds[r]) * a * a * a * scale;
-    const float c = fma(-b, s.mean[r], -(db[r] * a * scale));
+    const float b = fma(sums.db(r), s.mean[r], -sums.ds(r)) * a * a * a * scale;
+    const float c = fma(-b, s.mean[r], -(sums.db(r) * a * scale));
     const float* grad = dy + r * n;
     const float* value = x + r * n;
     each_column_vector(n, [&](auto w) {
@@ -126,14 +140,16 @@ void layer_norm_backward(const Profile& profile, const float* dy, const float* x
   std::vector<float> gamma_sums(dgamma ? profile.threads * n : 0), beta_sums(dbeta ? profile.threads * n : 0);
   parallel_run(chunks.count, [&](int64_t chunk) {
     const int64_t end = chunks.chunk_end(chunk);
-    for (int64_t i = chunks.chunk_begin(chunk); i < end; i += kRowBatch) {
-      const int64_t rows = std::min<int64_t>(kRowBatch, end - i);
-      const RowStatistics statistics{mean + i, rstd + i};
+    for (int64_t i = chunks.chunk_begin(chunk); i < end; i += kBackwardRows) {
+      const int64_t rows = std::min(kBackwardRows, end - i);
       if (dgamma || dbeta) {
-        add_parameter_gradients(dy + i * n, x + i * n, statistics, rows, n, dgamma ? gamma_sums.data() + chunk * n : nullptr,
+        add_parameter_gradients(dy + i * n, x + i * n, {mean + i, rstd + i}, rows, n, dgamma ? gamma_sums.data() + chunk * n : nullptr,
                                 dbeta ? beta_sums.data() + chunk * n : nullptr);
       }
-      if (dx) input_gradients(dy + i * n, x + i * n, statistics, gamma, rows, n, dx + i * n);
+      for (int64_t r = i; dx && r < i + rows; r += kSumRows) {
+        const int64_t count = std::min<int64_t>(kSumRows, i + rows - r);
+        input_gradients(dy + r * n, x + r * n, {mean + r, rstd + r}, gamma, count, n, dx + r * n);
+      }
     }
   });
   if (dgamma) sum_over_threads(gamma_sums, profile.threads, n, dgamma);

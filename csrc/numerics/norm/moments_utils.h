@@ -34,7 +34,7 @@ DENSECORE_INLINE void merge_moments(int64_t added, const Moments& part, int64_t&
 }
 
 // UpdateMomentsVec without its merge: the whole groups of columns [begin, end).
-DENSECORE_INLINE Moments chunk_moments(const Rows& x, int64_t begin, int64_t end) {
+DENSECORE_INLINE Moments chunk_moments(const Rows<>& x, int64_t begin, int64_t end) {
   Moments chunk = {};
   const auto value = [&](int r, auto where) { return where.load(x[r]); };
   const auto step = [&](int u, RowVector v, int64_t group) {
@@ -47,7 +47,7 @@ DENSECORE_INLINE Moments chunk_moments(const Rows& x, int64_t begin, int64_t end
 }
 
 // The cascade over a row's whole groups; lanes are not merged yet.
-DENSECORE_INLINE Moments group_moments(const Rows& x, int64_t groups) {
+DENSECORE_INLINE Moments group_moments(const Rows<>& x, int64_t groups) {
   const int64_t chunks = (groups + kMomentsChunk - 1) / kMomentsChunk;
   int depth = 1;  // ceil(log2(chunks)), at least 1
   while ((int64_t{1} << depth) < chunks) ++depth;
@@ -74,7 +74,7 @@ DENSECORE_INLINE Moments group_moments(const Rows& x, int64_t groups) {
 using BatchVector = F32<kRowBatch>;  // one lane for each row of a batch
 
 // RowwiseMoments: mean and variance (divided by n) of kRowBatch rows of n elements.
-DENSECORE_INLINE void rowwise_moments(const Rows& x, int64_t n, BatchVector& mean, BatchVector& variance) {
+DENSECORE_INLINE void rowwise_moments(const Rows<>& x, int64_t n, BatchVector& mean, BatchVector& variance) {
   const int64_t groups = n / kGroup;
   const Moments lanes = group_moments(x, groups);
   mean = BatchVector{};

@@ -1,6 +1,7 @@
 // Rows side by side. The reference reduces a row on one vector of 4 lanes (Vectorized<float> on NEON), a chain of dependent
-// operations. Here a host register holds that vector for kRowsPerVector rows, and kRowVectors registers run at once to hide the
-// latency. A row never sees another, so the batch cannot change a bit.
+// operations. Here a host register holds that vector for kRowsPerVector rows, and U registers run at once to hide the latency
+// (kRowVectors unless said otherwise; fewer where the rows are read again, so that they stay in the first-level cache). A row never
+// sees another, so the batch cannot change a bit.
 #pragma once
 
 #include "../lanes.h"
@@ -10,7 +11,9 @@ namespace densecore::DENSECORE_ISA {
 inline constexpr int64_t kGroup = 4;  // lanes of the reference's vector
 inline constexpr int kRowsPerVector = kWidth / kGroup;
 inline constexpr int kRowVectors = 4;
-inline constexpr int kRowBatch = kRowsPerVector * kRowVectors;
+template <int U>
+inline constexpr int row_batch = kRowsPerVector * U;
+inline constexpr int kRowBatch = row_batch<kRowVectors>;
 using RowVector = F32<kWidth>;
 
 // ---- columns of a row ----------------------------------------------------------------------------------------------------
@@ -85,21 +88,22 @@ DENSECORE_INLINE void transpose_groups(V (&v)[lane_count<V> / kGroup]) {
 
 // ---- a batch of rows -----------------------------------------------------------------------------------------------------
 
-// kRowBatch rows of one matrix. Of a shorter batch the last row is repeated; its extra results are dropped by the caller.
+// row_batch<U> rows of one matrix. Of a shorter batch the last row is repeated; its extra results are dropped by the caller.
+template <int U = kRowVectors>
 struct Rows {
-  const float* row[kRowBatch];
+  const float* row[row_batch<U>];
 
   Rows(const float* first, int64_t stride, int64_t count) {
-    for (int64_t r = 0; r < kRowBatch; ++r) row[r] = first + (r < count ? r : count - 1) * stride;
+    for (int64_t r = 0; r < row_batch<U>; ++r) row[r] = first + (r < count ? r : count - 1) * stride;
   }
   const float* operator[](int r) const { return row[r]; }
 };
 
 // f(u) for every register of the batch.
-template <class F>
+template <int U = kRowVectors, class F>
 DENSECORE_INLINE void each_row_vector(F f) {
 #pragma GCC unroll 4
-  for (int u = 0; u < kRowVectors; ++u) f(u);
+  for (int u = 0; u < U; ++u) f(u);
 }
 
 // Row vectors [0, kRowsPerVector) of register u at `where`, transposed: v[k] holds group k of every row.
@@ -112,11 +116,11 @@ DENSECORE_INLINE void load_groups(int u, Where where, Value value, RowVector (&v
 
 // step(u, groups) for every register and every whole group of n columns, in order; then rest(u, group, count) for a last part group
 // of `count` columns. value(r, where) gives row r's columns.
-template <class Value, class Step, class Rest>
+template <int U = kRowVectors, class Value, class Step, class Rest>
 DENSECORE_INLINE void walk_groups(int64_t begin, int64_t n, Value value, Step step, Rest rest) {
   int64_t j = begin;
   for (; j + kWidth <= n; j += kWidth) {
-    each_row_vector([&](int u) {
+    each_row_vector<U>([&](int u) {
       RowVector v[kRowsPerVector];
       load_groups(u, WholeVector{j}, value, v);
 #pragma GCC unroll 4
@@ -124,7 +128,7 @@ DENSECORE_INLINE void walk_groups(int64_t begin, int64_t n, Value value, Step st
     });
   }
   if (j == n) return;
-  each_row_vector([&](int u) {
+  each_row_vector<U>([&](int u) {
     RowVector v[kRowsPerVector];
     load_groups(u, PartVector{j, n - j}, value, v);
     const int whole = static_cast<int>((n - j) / kGroup);
@@ -136,11 +140,11 @@ DENSECORE_INLINE void walk_groups(int64_t begin, int64_t n, Value value, Step st
 // vec::reduce_all and map*_reduce_all (ATen/cpu/vec/functional_base.h) for a batch of rows of n > 0 elements. value(r, where) gives
 // row r's mapped columns; result[r] is row r's value: the groups combined in order, a last part group into its own lanes only,
 // then lane i with i + 2, then the two. Rows shorter than a group combine their elements in order.
-template <class Value, class Combine>
+template <int U = kRowVectors, class Value, class Combine>
 DENSECORE_INLINE void reduce_rows(int64_t n, Value value, Combine combine, float* result) {
-  RowVector acc[kRowVectors] = {};
+  RowVector acc[U] = {};
   if (n < kGroup) {
-    each_row_vector([&](int u) {
+    each_row_vector<U>([&](int u) {
       RowVector v[kRowsPerVector];
       load_groups(u, PartVector{0, n}, value, v);
       acc[u] = v[0];
@@ -152,13 +156,13 @@ DENSECORE_INLINE void reduce_rows(int64_t n, Value value, Combine combine, float
     const auto rest = [&](int u, RowVector v, int64_t count) {
       acc[u] = select(first_of_group(count), combine(acc[u], v), acc[u]);
     };
-    walk_groups(0, n, value, step, rest);
-    each_row_vector([&](int u) {
+    walk_groups<U>(0, n, value, step, rest);
+    each_row_vector<U>([&](int u) {
       acc[u] = combine(acc[u], swap_halves(acc[u]));
       acc[u] = combine(acc[u], swap_pairs(acc[u]));
     });
   }
-  each_row_vector([&](int u) {
+  each_row_vector<U>([&](int u) {
     for (int r = 0; r < kRowsPerVector; ++r) result[u * kRowsPerVector + r] = acc[u][r * kGroup];
   });
 }

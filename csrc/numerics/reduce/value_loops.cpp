@@ -81,17 +81,25 @@ DENSECORE_INLINE float reduce_contiguous(const float* row, int64_t n, float out)
 
 // Columns that are neighbours in the input and in the output: blocks of 16 on vectors, the output taken last; others one by one,
 // the output taken first.
+template <class Op, int U>
+DENSECORE_INLINE void reduce_column_block(const float* in, int64_t stride, int64_t rows, float* target) {
+  const auto at = [&](int64_t i, int u) { return reinterpret_cast<const float*>(reinterpret_cast<const char*>(in) + i * stride) + u * kWidth; };
+  Wide acc[U];
+  for (int u = 0; u < U; ++u) acc[u] = load<Wide>(at(0, u));
+  for (int64_t i = 1; i < rows; ++i) {
+    for (int u = 0; u < U; ++u) acc[u] = Op::vector(acc[u], load<Wide>(at(i, u)));
+  }
+  for (int u = 0; u < U; ++u) store(target + u * kWidth, Op::vector(acc[u], load<Wide>(target + u * kWidth)));
+}
 template <class Op>
 DENSECORE_INLINE void reduce_columns(char* out, const char* in, int64_t stride, int64_t rows, int64_t columns) {
   float* target = reinterpret_cast<float*>(out);
   const auto at = [&](int64_t i, int64_t j) { return reinterpret_cast<const float*>(in + i * stride) + j; };
   const int64_t in_blocks = columns / kBlock * kBlock;
-  for (int64_t j = 0; j < in_blocks; j += kWidth) {
-    Wide acc = load<Wide>(at(0, j));
-    for (int64_t i = 1; i < rows; ++i) acc = Op::vector(acc, load<Wide>(at(i, j)));
-    store(target + j, Op::vector(acc, load<Wide>(target + j)));
-  }
-  for (int64_t j = in_blocks; j < columns; j += kWidth) {
+  int64_t j = 0;
+  for (; j + 4 * kWidth <= in_blocks; j += 4 * kWidth) reduce_column_block<Op, 4>(at(0, j), stride, rows, target + j);
+  for (; j < in_blocks; j += kWidth) reduce_column_block<Op, 1>(at(0, j), stride, rows, target + j);
+  for (; j < columns; j += kWidth) {
     const int64_t count = columns - j < kWidth ? columns - j : kWidth;
     Wide acc = load_partial<Wide>(target + j, count);
     for (int64_t i = 0; i < rows; ++i) acc = Op::scalar(acc, load_partial<Wide>(at(i, j), count));

@@ -2,6 +2,7 @@
 // sums are reduce_all's 4-lane sums. A maximum does not depend on the order of its elements: where it could (NaN, zeros of both
 // signs), the result does not depend on which is taken.
 #include <algorithm>
+#include <type_traits>
 
 #include "../math/exp.h"
 #include "../math/log.h"
@@ -15,14 +16,14 @@ namespace {
 constexpr float kInfinity = __builtin_inff();
 const auto kAdd = [](RowVector a, RowVector b) { return a + b; };
 
-// f(first row, number of rows) for batches of rows, on the host's threads.
+// f(first row, number of rows) for batches of `batch` rows, on the host's threads.
 template <class F>
-void each_row_batch(int64_t rows, int64_t n, F f) {
-  const int64_t batches = divup(rows, kRowBatch);
-  const int64_t per_task = std::max<int64_t>(1, kGrainSize / (4 * n * kRowBatch));
+void each_row_batch(int64_t rows, int64_t n, int64_t batch, F f) {
+  const int64_t batches = divup(rows, batch);
+  const int64_t per_task = std::max<int64_t>(1, kGrainSize / (4 * n * batch));
   parallel_run(divup(batches, per_task), [&](int64_t task) {
     const int64_t end = std::min(batches, (task + 1) * per_task);
-    for (int64_t b = task * per_task; b < end; ++b) f(b * kRowBatch, std::min<int64_t>(kRowBatch, rows - b * kRowBatch));
+    for (int64_t b = task * per_task; b < end; ++b) f(b * batch, std::min(batch, rows - b * batch));
   });
 }
 
@@ -91,37 +92,50 @@ DENSECORE_INLINE void log_softmax_batch(const float* x, int64_t rows, int64_t n,
 }  // namespace
 
 void softmax_rows(const float* x, int64_t rows, int64_t n, float* y) {
-  each_row_batch(rows, n, [&](int64_t i, int64_t count) { softmax_batch<false>(x + i * n, count, n, y + i * n); });
+  each_row_batch(rows, n, kRowBatch, [&](int64_t i, int64_t count) { softmax_batch<false>(x + i * n, count, n, y + i * n); });
 }
 void safe_softmax_rows(const float* x, int64_t rows, int64_t n, float* y) {
-  each_row_batch(rows, n, [&](int64_t i, int64_t count) { softmax_batch<true>(x + i * n, count, n, y + i * n); });
+  each_row_batch(rows, n, kRowBatch, [&](int64_t i, int64_t count) { softmax_batch<true>(x + i * n, count, n, y + i * n); });
 }
 void log_softmax_rows(const float* x, int64_t rows, int64_t n, float* y) {
-  each_row_batch(rows, n, [&](int64_t i, int64_t count) { log_softmax_batch(x + i * n, count, n, y + i * n); });
+  each_row_batch(rows, n, kRowBatch, [&](int64_t i, int64_t count) { log_softmax_batch(x + i * n, count, n, y + i * n); });
 }
 
+namespace {
+
+// The gradients read their rows twice: for the sum, then for the result. Fewer rows at once keep them in the nearest cache until then.
+constexpr int64_t kShortRow = 128;
+
+template <class Sum, class Result>
+DENSECORE_INLINE void rows_backward(const float* grad, const float* output, int64_t rows, int64_t n, float* grad_input, Sum summand,
+                                    Result result) {
+  const auto run = [&]<int U>(std::integral_constant<int, U>) {
+    each_row_batch(rows, n, row_batch<U>, [&](int64_t i, int64_t count) {
+      float sum[row_batch<U>];
+      const Rows<U> g(grad + i * n, n, count), y(output + i * n, n, count);
+      reduce_rows<U>(n, [&](int r, auto where) { return summand(where, g[r], y[r]); }, kAdd, sum);
+      for (int r = 0; r < count; ++r) {
+        float* out = grad_input + (i + r) * n;
+        each_column_vector(n, [&](auto where) { where.store(out, result(where, g[r], y[r], sum[r])); });
+      }
+    });
+  };
+  if (n <= kShortRow) run(std::integral_constant<int, 2>{});
+  else run(std::integral_constant<int, 1>{});
+}
+
+}  // namespace
+
 void softmax_rows_backward(const float* grad, const float* output, int64_t rows, int64_t n, float* grad_input) {
-  each_row_batch(rows, n, [&](int64_t i, int64_t count) {
-    float sum[kRowBatch];
-    const Rows g(grad + i * n, n, count), y(output + i * n, n, count);
-    reduce_rows(n, [&](int r, auto where) { return where.load(g[r]) * where.load(y[r]); }, kAdd, sum);
-    for (int r = 0; r < count; ++r) {
-      float* out = grad_input + (i + r) * n;
-      each_column_vector(n, [&](auto where) { where.store(out, (where.load(g[r]) - sum[r]) * where.load(y[r])); });
-    }
-  });
+  rows_backward(
+      grad, output, rows, n, grad_input, [](auto where, const float* g, const float* y) { return where.load(g) * where.load(y); },
+      [](auto where, const float* g, const float* y, float sum) { return (where.load(g) - sum) * where.load(y); });
 }
 
 void log_softmax_rows_backward(const float* grad, const float* output, int64_t rows, int64_t n, float* grad_input) {
-  each_row_batch(rows, n, [&](int64_t i, int64_t count) {
-    float sum[kRowBatch];
-    const Rows g(grad + i * n, n, count), y(output + i * n, n, count);
-    reduce_rows(n, [&](int r, auto where) { return where.load(g[r]); }, kAdd, sum);
-    for (int r = 0; r < count; ++r) {
-      float* out = grad_input + (i + r) * n;
-      each_column_vector(n, [&](auto where) { where.store(out, where.load(g[r]) - exp_u10(where.load(y[r])) * sum[r]); });
-    }
-  });
+  rows_backward(
+      grad, output, rows, n, grad_input, [](auto where, const float* g, const float*) { return where.load(g); },
+      [](auto where, const float* g, const float* y, float sum) { return where.load(g) - exp_u10(where.load(y)) * sum; });
 }
 
 }  // namespace densecore::DENSECORE_ISA
