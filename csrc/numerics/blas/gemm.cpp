@@ -14,7 +14,9 @@ namespace {
 constexpr int64_t kDepth = 512;                 // k per block
 constexpr int64_t kPanelFloats = 768 * 1024;    // packed panels of one block: 3 MiB, in the shared cache
 constexpr int64_t kTileFloats = 384 * 1024;     // packed tiles of one block
-constexpr int64_t kSerialProduct = 64 * 64 * 64;  // m * n * k up to which waking other threads costs more than it gains
+// m * n * k up to which waking other threads costs more than it gains; few rows are bound by memory, which one thread keeps busy.
+constexpr int64_t kSerialProduct = 64 * 64 * 64;
+constexpr int64_t kSerialThinProduct = 4 * kSerialProduct;
 
 constexpr int64_t kSlice = 16;  // k per packing task where the other index is contiguous
 constexpr int64_t kTileRows = (kRows + kWidth - 1) / kWidth * kWidth;  // of a tile in memory, so that it can be turned in whole vectors
@@ -205,45 +207,68 @@ void multiply(const Product& product, bool parallel) {
 
 constexpr int64_t kThinRows = 3;
 
-// out[i] holds element k + i of kWidth rows from `row` on.
-DENSECORE_INLINE void load_four(const Side& side, int64_t row, int64_t k, Vector out[4]) {
-  if (side.along_k) return transpose_four(side.at(row, k), side.stride, out);
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) out[i] = load<Vector>(side.at(row, k + i));
+// out[i] holds element k = i of kWidth rows, for N values of k: kWidth, 4 or 1. `data` is element 0 of the first row.
+template <bool kAlong, int N>
+DENSECORE_INLINE void load_columns(const float* data, int64_t stride, Vector out[N]) {
+  if constexpr (!kAlong) {
+#pragma GCC unroll 16
+    for (int i = 0; i < N; ++i) out[i] = load<Vector>(data + i * stride);
+  } else if constexpr (N == kWidth) {
+    transpose_square(data, stride, out);
+  } else if constexpr (N == 4) {
+    transpose_four(data, stride, out);
+  } else {
+    for (int lane = 0; lane < kWidth; ++lane) out[0][lane] = data[lane * stride];
+  }
 }
-DENSECORE_INLINE Vector load_one(const Side& side, int64_t row, int64_t k) {
-  Vector out;
-  for (int lane = 0; lane < kWidth; ++lane) out[lane] = *side.at(row + lane, k);
-  return out;
+
+// The few rows, contiguous along k and `stride` apart.
+struct FewRows {
+  const float* data;
+  int64_t stride;
+};
+FewRows few_rows(const Side& side, int64_t rows, int64_t depth) {
+  if (side.along_k) return {side.data, side.stride};
+  float* copy = thread_scratch(Scratch::kGemm, rows * depth);
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t k = 0; k < depth; ++k) copy[r * depth + k] = *side.at(r, k);
+  }
+  return {copy, depth};
 }
 
 // G groups of kWidth rows from `v` on with R rows of the other side. A group that would pass the edge ends there and repeats rows of the
-// one before.
-template <int G, int R>
-void thin_tile(const Product& product, int64_t v) {
+// one before. With kLone also the row after the groups, which would leave a group nearly empty (a vocabulary of 50257 or 65): its chain
+// runs in the shadow of the others.
+template <bool kAlong, int G, int R, bool kLone = false>
+void thin_tile(const Product& product, FewRows few, int64_t v) {
+  const int64_t depth = product.depth, stride = product.v_side.stride, v_step = kAlong ? stride : 1, k_step = kAlong ? 1 : stride;
+  const float* const v_data = product.v_side.data;
   int64_t first[G];
   for (int g = 0; g < G; ++g) first[g] = smaller(v + g * kWidth, product.v_size - kWidth);
-  const Side v_side = product.v_side, w_side = product.w_side;
   Vector sum[G][R] = {};
-  int64_t k = 0;
-  for (; k + 4 <= product.depth; k += 4) {
+  float lone = 0;
+  const auto steps = [&]<int N>(std::integral_constant<int, N>, int64_t k) __attribute__((always_inline)) {
+    const float* const w = few.data + k;
+    if constexpr (kLone) {
+      const float* const row = v_data + (v + G * kWidth) * v_step + k * k_step;
+#pragma GCC unroll 16
+      for (int i = 0; i < N; ++i) lone = fma(row[i * k_step], w[i], lone);
+    }
 #pragma GCC unroll 4
     for (int g = 0; g < G; ++g) {
-      Vector column[4];
-      load_four(v_side, first[g], k, column);
+      Vector column[N];
+      load_columns<kAlong, N>(v_data + first[g] * v_step + k * k_step, stride, column);
+#pragma GCC unroll 16
+      for (int i = 0; i < N; ++i) {
 #pragma GCC unroll 4
-      for (int i = 0; i < 4; ++i) {
-#pragma GCC unroll 4
-        for (int r = 0; r < R; ++r) sum[g][r] = fma(column[i], splat<Vector>(*w_side.at(r, k + i)), sum[g][r]);
+        for (int r = 0; r < R; ++r) sum[g][r] = fma(column[i], splat<Vector>(w[r * few.stride + i]), sum[g][r]);
       }
     }
-  }
-  for (; k < product.depth; ++k) {
-    for (int g = 0; g < G; ++g) {
-      const Vector column = load_one(v_side, first[g], k);
-      for (int r = 0; r < R; ++r) sum[g][r] = fma(column, splat<Vector>(*w_side.at(r, k)), sum[g][r]);
-    }
-  }
+  };
+  int64_t k = 0;
+  for (; k + kWidth <= depth; k += kWidth) steps(std::integral_constant<int, kWidth>{}, k);
+  for (; k + 4 <= depth; k += 4) steps(std::integral_constant<int, 4>{}, k);
+  for (; k < depth; ++k) steps(std::integral_constant<int, 1>{}, k);
   for (int g = 0; g < G; ++g) {
     const int64_t row = v + g * kWidth, repeated = row - first[g];
     if (row >= product.v_size) break;
@@ -251,21 +276,31 @@ void thin_tile(const Product& product, int64_t v) {
     for (int r = 0; r < R; ++r) store(tile + r * kPanel, sum[g][r]);
     write_tile(product.out, tile + repeated, row, 0, kWidth - repeated, R);
   }
+  if constexpr (kLone) {
+    const float sums[] = {lone};
+    write_tile(product.out, sums, v + G * kWidth, 0, 1, 1);
+  }
 }
 
-template <int G>
+template <bool kAlong, int G>
 void multiply_thin(const Product& product, bool parallel) {
   constexpr int64_t step = G * kWidth;
-  constexpr void (*tiles[])(const Product&, int64_t) = {&thin_tile<G, 1>, &thin_tile<G, 2>, &thin_tile<G, 3>};
-  run(parallel, ceil_div(product.v_size, step), [&](int64_t task) { tiles[product.w_size - 1](product, task * step); });
+  constexpr void (*tiles[])(const Product&, FewRows, int64_t) = {&thin_tile<kAlong, G, 1>, &thin_tile<kAlong, G, 2>, &thin_tile<kAlong, G, 3>};
+  const FewRows few = few_rows(product.w_side, product.w_size, product.depth);
+  const bool lone = product.w_size == 1 && product.v_size % step == 1;
+  const int64_t tasks = lone ? product.v_size / step : ceil_div(product.v_size, step);
+  run(parallel, tasks, [&](int64_t task) {
+    if (lone && task == tasks - 1) thin_tile<kAlong, G, 1, true>(product, few, task * step);
+    else tiles[product.w_size - 1](product, few, task * step);
+  });
 }
 
 bool is_thin(const Product& product) { return product.w_size <= kThinRows && product.v_size >= kWidth; }
 
 // One group keeps the shuffles that turn rows busy; columns need several chains side by side to hide an fma's latency.
 void multiply_thin(const Product& product, bool parallel) {
-  if (product.v_side.along_k) multiply_thin<1>(product, parallel);
-  else multiply_thin<4>(product, parallel);
+  if (product.v_side.along_k) multiply_thin<true, 1>(product, parallel);
+  else multiply_thin<false, 4>(product, parallel);
 }
 
 // What it costs to spread `v` over lanes and broadcast `w`: register tiles times cycles per step of k, plus for a transposed output
@@ -289,9 +324,8 @@ void run_gemm(const Profile& profile, const GemmCall& call, bool parallel) {
   const BlasRule& rule = profile.blas->find(BlasRoutine::kGemm, call.transa, product);
   if (!is_chain(rule.order) || !is_chain(rule.odd_last_column)) return small_gemm(rule, call);
   const Product sides = as_product(call);
-  const bool shared = parallel && product > kSerialProduct;
-  if (is_thin(sides)) multiply_thin(sides, shared);
-  else multiply(sides, shared);
+  if (is_thin(sides)) multiply_thin(sides, parallel && product > kSerialThinProduct);
+  else multiply(sides, parallel && product > kSerialProduct);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "../lanes.h"
+#include "../transpose_groups.h"
 
 namespace densecore::DENSECORE_ISA::gemm {
 
@@ -113,18 +114,45 @@ DENSECORE_INLINE F32<N> gather_pieces(const float* first, int64_t step) {
   }
 }
 
-// out[i] holds element k = i of kWidth rows that are `stride` apart.
-DENSECORE_INLINE void transpose_four(const float* rows, int64_t stride, Vector out[4]) {
+// Within each group of 4 lanes: lane j of piece[i] becomes lane i of out[j].
+DENSECORE_INLINE void turn_four(const Vector piece[4], Vector out[4]) {
   constexpr auto lanes = std::make_integer_sequence<int, kWidth>{};
-  Vector piece[4];
-#pragma GCC unroll 4
-  for (int r = 0; r < 4; ++r) piece[r] = gather_pieces<kWidth>(rows + r * stride, 4 * stride);
   const Vector low_01 = interleave(piece[0], piece[1], false, lanes), high_01 = interleave(piece[0], piece[1], true, lanes);
   const Vector low_23 = interleave(piece[2], piece[3], false, lanes), high_23 = interleave(piece[2], piece[3], true, lanes);
   out[0] = halves(low_01, low_23, false, lanes);
   out[1] = halves(low_01, low_23, true, lanes);
   out[2] = halves(high_01, high_23, false, lanes);
   out[3] = halves(high_01, high_23, true, lanes);
+}
+
+// out[i] holds element k = i of kWidth rows that are `stride` apart.
+DENSECORE_INLINE void transpose_four(const float* rows, int64_t stride, Vector out[4]) {
+  Vector piece[4];
+#pragma GCC unroll 4
+  for (int r = 0; r < 4; ++r) piece[r] = gather_pieces<kWidth>(rows + r * stride, 4 * stride);
+  turn_four(piece, out);
+}
+
+// The same for kWidth values of k: each row's part is read once, as a whole (rows a power of two apart share few places in the cache).
+DENSECORE_INLINE void transpose_square(const float* rows, int64_t stride, Vector out[kWidth]) {
+  const float* first[kWidth / 4];
+#pragma GCC unroll 4
+  for (int i = 0; i < kWidth / 4; ++i) {
+    first[i] = rows + 4 * i * stride;
+    asm("" : "+r"(first[i]));  // else gcc keeps an address for every row, which do not fit its registers
+  }
+  Vector piece[kWidth / 4][4];
+#pragma GCC unroll 4
+  for (int r = 0; r < 4; ++r) {
+    Vector part[kWidth / 4];
+#pragma GCC unroll 4
+    for (int i = 0; i < kWidth / 4; ++i) part[i] = load<Vector>(first[i] + r * stride);
+    transpose_groups(part);
+#pragma GCC unroll 4
+    for (int q = 0; q < kWidth / 4; ++q) piece[q][r] = part[q];
+  }
+#pragma GCC unroll 4
+  for (int q = 0; q < kWidth / 4; ++q) turn_four(piece[q], out + 4 * q);
 }
 
 // One side of the product: element (row, k) is data[row * stride + k] if along_k, else data[k * stride + row].

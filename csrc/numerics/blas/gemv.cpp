@@ -12,6 +12,7 @@ namespace densecore::DENSECORE_ISA {
 namespace {
 
 constexpr int64_t kRowsPerTask = 64;
+constexpr int64_t kSerialElements = 1 << 20;  // of a matrix up to which waking other threads costs more than it gains
 
 float dot(SumOrder order, int64_t n, Strided x, Strided y) {
   if (!is_four_by_four(order) || x.step != 1 || y.step != 1) return ordered_dot(order, n, x, y);
@@ -74,7 +75,7 @@ void row_sums(SumOrder order, const GemvCall& call, int64_t first, int64_t rows,
 void sgemv(const Profile& profile, const GemvCall& call) {
   const SumOrder order = profile.blas->find(BlasRoutine::kGemv, call.trans, call.m * call.n).order;
   const int64_t rows = call.trans == 'N' ? call.m : call.n;
-  parallel_run((rows + kRowsPerTask - 1) / kRowsPerTask, [&](int64_t task) {
+  const auto run = [&](int64_t task) {
     const int64_t first = task * kRowsPerTask, count = rows - first < kRowsPerTask ? rows - first : kRowsPerTask;
     float sums[kRowsPerTask];
     row_sums(order, call, first, count, sums);
@@ -82,7 +83,10 @@ void sgemv(const Profile& profile, const GemvCall& call) {
       float* y = call.y + (first + i) * call.incy;
       *y = finish(call.alpha, sums[i], call.beta, y);
     }
-  });
+  };
+  const int64_t tasks = (rows + kRowsPerTask - 1) / kRowsPerTask;
+  if (call.m * call.n > kSerialElements) return parallel_run(tasks, run);
+  for (int64_t task = 0; task < tasks; ++task) run(task);
 }
 
 // y += (alpha * x[j]) * column j, column by column; the compiler of the reference fuses each step.
