@@ -124,11 +124,14 @@ def test_host_threads_and_isa_do_not_matter() -> None:
     w = torch.randn(130, 600, generator=generator).to(DEVICE)
     bias = torch.randn(130, generator=generator).to(DEVICE)
     heads = torch.randn(12, 64, 33, generator=generator).to(DEVICE)
+    deep = torch.randn(90, 2600, generator=generator).to(DEVICE)  # k in blocks
 
     def run() -> list[torch.Tensor]:
         return [
             torch.mm(x, w.t()), torch.addmm(bias, x, w.t(), beta=0.5), torch.mm(x.t(), x), torch.mm(x[:, :65].t(), x),
             torch.bmm(heads, heads.mT), torch.baddbmm(heads[:, :3, :3], heads[:, :3], heads[:, :3].mT, alpha=0.3),
+            torch.mm(deep, deep.t()), torch.mm(deep.t(), deep[:, :700]), torch.mm(x[:1], w[:65].t()), torch.mm(x[:3], w.t()),
+            torch.mm(x[:1, :130], w), torch.mm(x[:, :2].t(), x), torch.mm(deep[:1], deep[:65].t()),
             torch.mv(w, x[0]), torch.mv(w.t(), bias), torch.dot(x[0], x[1]), torch.addr(w, bias, x[0], beta=0.3),
         ]  # fmt: skip
 

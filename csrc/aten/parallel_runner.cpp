@@ -3,6 +3,7 @@
 
 #include <ATen/Parallel.h>
 
+#include "numerics/host_threads.h"
 #include "numerics/parallel.h"
 
 namespace densecore {
@@ -16,6 +17,9 @@ void run_on_torch_threads(int64_t count, Task* task, void* context) {
 
 }  // namespace
 
-void use_torch_threads() { set_runner(&run_on_torch_threads); }
+void use_torch_threads() {
+  set_runner(&run_on_torch_threads);
+  set_host_threads_source([] { return at::in_parallel_region() ? 1 : at::get_num_threads(); });
+}
 
 }  // namespace densecore

@@ -2,6 +2,7 @@
 // is added last. Blocks of k continue the chain from memory, so blocking changes no bit.
 #include "gemm.h"
 
+#include "../host_threads.h"
 #include "../parallel.h"
 #include "../scratch.h"
 #include "gemm_tile.h"
@@ -12,13 +13,18 @@ namespace gemm {
 namespace {
 
 constexpr int64_t kDepth = 512;                 // k per block
-constexpr int64_t kPanelFloats = 768 * 1024;    // packed panels of one block: 3 MiB, in the shared cache
+constexpr int64_t kPanelFloats = 768 * 1024;    // panels whose sums are carried from one block of k to the next
 constexpr int64_t kTileFloats = 384 * 1024;     // packed tiles of one block
 // m * n * k up to which waking other threads costs more than it gains; few rows are bound by memory, which one thread keeps busy.
 constexpr int64_t kSerialProduct = 64 * 64 * 64;
 constexpr int64_t kSerialThinProduct = 4 * kSerialProduct;
 
-constexpr int64_t kSlice = 16;  // k per packing task where the other index is contiguous
+constexpr int64_t kGroupPanels = 4;   // panels that meet a tile while it is in the first-level cache
+constexpr int64_t kClaims = 4;        // groups a thread should find, so that a late one leaves its share to others
+constexpr int64_t kRangeTiles = 8;    // tiles for which packing a panel once more is worth it
+constexpr int64_t kUnitTiles = 8;     // tiles packed together where k is not contiguous, so that memory is read in lines
+
+constexpr int64_t kSlice = 16;  // k packed at a time where the other index is contiguous
 constexpr int64_t kTileRows = (kRows + kWidth - 1) / kWidth * kWidth;  // of a tile in memory, so that it can be turned in whole vectors
 
 constexpr int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
@@ -133,17 +139,19 @@ struct Block {
          tile(t) + from * rows);
   }
 
-  // Packing is shared out so that each task reads memory in its own order: by panel where k is contiguous, else by slices of k.
-  int64_t pack_tasks(const Side& side, int64_t parts) const { return side.along_k ? parts : ceil_div(depth(), kSlice); }
-  int64_t panel_tasks() const { return pack_tasks(product.v_side, panel_count()); }
-  int64_t tile_tasks() const { return pack_tasks(product.w_side, tile_count()); }
-  void pack_panels(int64_t task) const {
-    if (product.v_side.along_k) return pack_panel(task, 0, depth());
-    for (int64_t p = 0; p < panel_count(); ++p) pack_panel(p, task * kSlice, smaller(depth(), (task + 1) * kSlice));
+  // Panels or tiles [first, end), in the order of memory: one after the other where k is contiguous, else by slices of k.
+  void pack_panels(int64_t first, int64_t end) const {
+    in_memory_order(product.v_side, first, end, [&](int64_t p, int64_t from, int64_t to) { pack_panel(p, from, to); });
   }
-  void pack_tiles(int64_t task) const {
-    if (product.w_side.along_k) return pack_tile(task, 0, depth());
-    for (int64_t t = 0; t < tile_count(); ++t) pack_tile(t, task * kSlice, smaller(depth(), (task + 1) * kSlice));
+  void pack_tiles(int64_t first, int64_t end) const {
+    in_memory_order(product.w_side, first, end, [&](int64_t t, int64_t from, int64_t to) { pack_tile(t, from, to); });
+  }
+  template <class F>
+  void in_memory_order(const Side& side, int64_t first, int64_t end, const F& f) const {
+    const int64_t step = side.along_k ? larger(1, depth()) : kSlice;
+    for (int64_t k = 0; k < depth(); k += step) {
+      for (int64_t i = first; i < end; ++i) f(i, k, smaller(depth(), k + step));
+    }
   }
 
   void compute(int64_t p, int64_t t) const {
@@ -169,34 +177,100 @@ void run(bool parallel, int64_t count, const F& body) {
   for (int64_t i = 0; i < count; ++i) body(i);
 }
 
-void run_block(const Block& block, bool parallel, bool panels_are_packed) {
-  const int64_t panel_tasks = panels_are_packed ? 0 : block.panel_tasks();
-  run(parallel, panel_tasks + block.tile_tasks(), [&](int64_t i) {
-    if (i < panel_tasks) block.pack_panels(i);
-    else block.pack_tiles(i - panel_tasks);
-  });
-  const int64_t tiles = block.tile_count();
-  run(parallel, block.panel_count() * tiles, [&](int64_t i) { block.compute(i / tiles, i % tiles); });
-}
+// Of one block of k; whole cache lines, so that the panels behind them begin at one.
+constexpr int64_t floats_of_tiles(int64_t count, int64_t depth) { return ceil_div(count * (kRows * depth + kWidth), 16) * 16; }
+
+// One range of v and w, and some blocks of k, shared out among threads. A thread claims a group of panels and a range of tiles at a
+// time, packs the panels for itself, and packs the tiles that it comes across and nobody has begun: all threads meet once, at the end.
+struct Region {
+  const Product& product;
+  int64_t v_begin, v_end, w_begin, w_end;
+  int64_t first_block, end_block, k_blocks;
+  int64_t threads;
+  int64_t group_panels, groups, ranges;
+  float* tiles;   // of every block of k
+  float* carry;
+  float* panels;  // one group for each thread
+  int32_t* states;  // of every block's units of tiles: untouched, begun, packed
+  int32_t claimed = 0;
+
+  int64_t k_begin(int64_t b) const { return part_begin(product.depth, k_blocks, b); }
+  int64_t widest_block() const { return ceil_div(product.depth, k_blocks); }
+  int64_t tile_count() const { return ceil_div(w_end - w_begin, kRows); }
+  int64_t unit_tiles() const { return product.w_side.along_k ? 1 : kUnitTiles; }
+  int64_t units() const { return ceil_div(tile_count(), unit_tiles()); }
+  int64_t tile_floats() const { return floats_of_tiles(tile_count(), widest_block()); }
+
+  Block block(int64_t b, int64_t group, int64_t thread) const {
+    const int64_t v = v_begin + group * group_panels * kPanel;
+    return {product, v, smaller(v + group_panels * kPanel, v_end), w_begin, w_end, k_begin(b), k_begin(b + 1),
+            panels + thread * group_panels * kPanel * widest_block(), tiles + (b - first_block) * tile_floats(),
+            carry + group * group_panels * tile_count() * kRows * kPanel};
+  }
+
+  void ensure_packed(const Block& block, int64_t b, int64_t t) const {
+    enum : int32_t { kUntouched, kBegun, kPacked };
+    const int64_t unit = product.w_side.along_k ? t : t / kUnitTiles;
+    int32_t* state = states + (b - first_block) * units() + unit;
+    if (__atomic_load_n(state, __ATOMIC_ACQUIRE) == kPacked) return;
+    int32_t expected = kUntouched;
+    if (__atomic_compare_exchange_n(state, &expected, kBegun, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+      block.pack_tiles(unit * unit_tiles(), smaller((unit + 1) * unit_tiles(), tile_count()));
+      __atomic_store_n(state, kPacked, __ATOMIC_RELEASE);
+    }
+    while (__atomic_load_n(state, __ATOMIC_ACQUIRE) != kPacked) yield_to_other_threads();
+  }
+
+  void run_group(int64_t group, int64_t range, int64_t thread) const {
+    const int64_t first = part_begin(tile_count(), ranges, range), count = part_begin(tile_count(), ranges, range + 1) - first;
+    const int64_t start = count * thread / threads;  // threads begin with different tiles, so that each packs some
+    for (int64_t b = first_block; b < end_block; ++b) {
+      const Block at = block(b, group, thread);
+      const int64_t panels_here = at.panel_count();
+      at.pack_panels(0, panels_here);
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t t = first + start + i - (start + i < count ? 0 : count);
+        ensure_packed(at, b, t);
+        for (int64_t p = 0; p < panels_here; ++p) at.compute(p, t);
+      }
+    }
+  }
+
+  void run_thread(int64_t thread) {
+    for (;;) {
+      const int64_t next = __atomic_fetch_add(&claimed, 1, __ATOMIC_RELAXED);
+      if (next >= groups * ranges) return;
+      run_group(next / ranges, next % ranges, thread);
+    }
+  }
+};
 
 void multiply(const Product& product, bool parallel) {
-  const int64_t k_blocks = larger(1, ceil_div(product.depth, kDepth));
-  const int64_t depth = ceil_div(product.depth, k_blocks);
-  const int64_t v_limit = larger(1, kPanelFloats / (larger(depth, 1) * kPanel)) * kPanel;
-  const int64_t w_limit = larger(1, kTileFloats / (larger(depth, 1) * kRows)) * kRows;
-  const int64_t v_size = smaller(v_limit, product.v_size), w_size = smaller(w_limit, product.w_size);
-  const int64_t panel_floats = ceil_div(v_size, kPanel) * kPanel * depth;
-  const int64_t tile_floats = ceil_div(w_size, kRows) * (kRows * depth + kWidth);
-  const int64_t carry_floats = k_blocks == 1 ? 0 : ceil_div(v_size, kPanel) * kPanel * ceil_div(w_size, kRows) * kRows;
-  float* memory = thread_scratch(Scratch::kGemm, panel_floats + tile_floats + carry_floats);
-
-  for (int64_t v = 0; v < product.v_size; v += v_limit) {
-    for (int64_t w = 0; w < product.w_size; w += w_limit) {
-      for (int64_t b = 0; b < k_blocks; ++b) {
-        const Block block{product, v, smaller(v + v_limit, product.v_size), w, smaller(w + w_limit, product.w_size),
-                          part_begin(product.depth, k_blocks, b), part_begin(product.depth, k_blocks, b + 1),
-                          memory, memory + panel_floats, memory + panel_floats + tile_floats};
-        run_block(block, parallel, k_blocks == 1 && w > 0);
+  const int64_t threads = parallel ? host_threads() : 1;
+  const int64_t k_blocks = larger(1, ceil_div(product.depth, kDepth)), depth = larger(1, ceil_div(product.depth, k_blocks));
+  const int64_t v_size = k_blocks == 1 ? product.v_size : smaller(product.v_size, larger(1, kPanelFloats / (depth * kPanel)) * kPanel);
+  const int64_t w_size = smaller(product.w_size, larger(1, kTileFloats / (depth * kRows)) * kRows);
+  const int64_t panel_count = ceil_div(v_size, kPanel), tile_count = ceil_div(w_size, kRows);
+  const int64_t claims = threads == 1 ? 1 : kClaims * threads;
+  const int64_t group_panels = smaller(kGroupPanels, ceil_div(panel_count, claims));
+  const int64_t groups = ceil_div(panel_count, group_panels);
+  const int64_t ranges = larger(1, smaller(ceil_div(claims, groups), tile_count / kRangeTiles));
+  const int64_t tile_floats = floats_of_tiles(tile_count, depth);
+  const int64_t blocks_at_once = threads == 1 ? 1 : smaller(k_blocks, larger(1, 2 * kTileFloats / tile_floats));
+  const int64_t carry_floats = k_blocks == 1 ? 0 : groups * group_panels * kPanel * tile_count * kRows;
+  const int64_t state_count = ceil_div(blocks_at_once * tile_count, kWidth) * kWidth;
+  float* tiles = thread_scratch(Scratch::kGemm, blocks_at_once * tile_floats + carry_floats + threads * group_panels * kPanel * depth + state_count);
+  float* carry = tiles + blocks_at_once * tile_floats;
+  float* panels = carry + carry_floats;
+  int32_t* states = reinterpret_cast<int32_t*>(panels + threads * group_panels * kPanel * depth);
+  for (int64_t v = 0; v < product.v_size; v += v_size) {
+    for (int64_t w = 0; w < product.w_size; w += w_size) {
+      for (int64_t b = 0; b < k_blocks; b += blocks_at_once) {
+        std::memset(states, 0, static_cast<size_t>(state_count) * sizeof(int32_t));
+        const int64_t v_end = smaller(v + v_size, product.v_size);
+        Region region{product, v, v_end, w, smaller(w + w_size, product.w_size), b, smaller(b + blocks_at_once, k_blocks), k_blocks,
+                      threads, group_panels, ceil_div(ceil_div(v_end - v, kPanel), group_panels), ranges, tiles, carry, panels, states};
+        run(threads > 1, threads, [&](int64_t thread) { region.run_thread(thread); });
       }
     }
   }
