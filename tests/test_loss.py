@@ -88,6 +88,29 @@ def test_mse_gradient_matches_the_reference():
     compare("aten::mse_loss_backward", calls).check()
 
 
+def cross_entropies(shape: tuple[int, ...], layout: str = "contiguous") -> Iterator[tuple]:
+    """Arguments of binary_cross_entropy: probabilities 0 and 1 among them, with and without a weight."""
+    x, target, weight = (tensor(shape, torch.float32, seed, "unit", layout) for seed in (1, 2, 3))
+    x.flatten()[:1], target.flatten()[:1] = 0, 1
+    for reduction, w in product(REDUCTIONS, (None, weight)):
+        yield x, target, w, reduction
+
+
+@pytest.mark.oracle
+def test_binary_cross_entropy_matches_the_reference():
+    shapes = [(), (1,), (3,), (17,), (3, 67), (5, 4, 6), (40_000,)]
+    forward = [Call(a) for shape, layout in product(shapes, ("contiguous", "transposed")) for a in cross_entropies(shape, layout)]
+    forward += [Call((tensor((4, 6), torch.float32, 1, "unit"), tensor((1, 6), torch.float32, 2, "unit"), None, 0))]
+    forward += [Call(next(cross_entropies((140_000,)))[:3] + (1,), threads=n) for n in (1, 2, 8)]
+    compare("aten::binary_cross_entropy", forward).check()
+    backward = [
+        Call((tensor(shape if a[3] == 0 else (), torch.float32, 4, "normal"), *a))
+        for shape in shapes
+        for a in cross_entropies(shape)
+    ]
+    compare("aten::binary_cross_entropy_backward", backward).check()
+
+
 @pytest.mark.slow
 @pytest.mark.oracle
 def test_sweep():
@@ -106,7 +129,7 @@ def test_cross_entropy_on_every_host():
         for w, reduction in product((None, weight), ("mean", "sum", "none")):
             loss = F.cross_entropy(logits, target, w, reduction=reduction, ignore_index=5)
             results.append((loss, *torch.autograd.grad(loss.sum(), logits)))
-        return results
+        return results, F.binary_cross_entropy(weight.expand(130, 67), weight.square().expand(130, 67))
 
     assert_same_on_every_host(run)
 
@@ -116,6 +139,9 @@ BAD = {
     "negative target": lambda x: F.nll_loss(x, torch.tensor([0, -1], device=x.device)),
     "another batch": lambda x: torch.ops.aten.nll_loss_forward(x, torch.tensor([0], device=x.device), None, 1, -100),
     "weight of another size": lambda x: F.nll_loss(x, torch.tensor([0, 1], device=x.device), x[0, :2]),
+    "probability above 1": lambda x: F.binary_cross_entropy(x.abs() + 1.5, x.sigmoid()),
+    "target below 0": lambda x: F.binary_cross_entropy(x.sigmoid(), -x.abs() - 1),
+    "sizes": lambda x: torch.ops.aten.binary_cross_entropy(x.sigmoid(), x[:, :2].sigmoid()),
     "float target": lambda x: torch.ops.aten.nll_loss_forward(x, x[:, 0], None, 1, -100),
 }
 

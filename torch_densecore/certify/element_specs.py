@@ -111,8 +111,7 @@ SUMS: dict[str, Callable[[MAKE, tuple[int, ...]], Arguments]] = {
 }
 
 INTEGER_PAIRS = (
-    "bitwise_and.Tensor", "bitwise_or.Tensor", "bitwise_xor.Tensor", "gcd", "lcm", "floor_divide", "remainder.Tensor",
-    "fmod.Tensor",
+    "bitwise_and.Tensor", "bitwise_or.Tensor", "bitwise_xor.Tensor", "gcd", "lcm", "remainder.Tensor", "fmod.Tensor",
 )  # fmt: skip
 
 
@@ -131,4 +130,5 @@ def declare(add: Callable[..., None]) -> None:
         add(f"aten::{name}", Rows(build, SHAPES), (*EXACT_FLOATS, *INTEGERS))
     for name in INTEGER_PAIRS:
         add(f"aten::{name}", Rows(_nonzero_divisor, SHAPES), INTEGERS)
+    add("aten::floor_divide", Rows(_nonzero_divisor, SHAPES), (*EXACT_FLOATS, *INTEGERS))
     add("aten::bitwise_not", Pointwise(), (*INTEGERS, torch.bool))

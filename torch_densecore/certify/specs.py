@@ -90,8 +90,10 @@ def _binary() -> None:
     _add("aten::div.Tensor", Pointwise(2), FLOATS, "_o")
     for name in ("maximum", "minimum", "fmax", "fmin"):
         _add(f"aten::{name}", Pointwise(2), FLOATS, "o")
-    for name in ("atan2", "fmod.Tensor", "remainder.Tensor", "pow.Tensor_Tensor", "hypot", "copysign.Tensor", "rsub.Tensor"):
+    for name in ("atan2", "pow.Tensor_Tensor", "hypot", "copysign.Tensor", "rsub.Tensor", "nextafter"):
         _add(f"aten::{name}", Pointwise(2), FLOATS)
+    modes = tuple(((), {"rounding_mode": mode}) for mode in ("floor", "trunc"))
+    _add("aten::div.Tensor_mode", Pointwise(2, modes), FLOATS)
     for name, count in (("clamp.Tensor", 3), ("clamp_min.Tensor", 2), ("clamp_max.Tensor", 2)):
         _add(f"aten::{name}", Pointwise(count), FLOATS, "_")
     scalars = tuple(((s,), {}) for s in (0.5, 2.0, 3.0, -1.7))

@@ -21,6 +21,17 @@ kernel(
     groups="reduction",
     fields="threads",
 )
+kernel(
+    "binary_cross_entropy",
+    reason="logarithms by the libm model (logf, log1pf), one product fused with the difference; the sum is aten::sum's",
+    source="ATen/native/Loss.cpp; csrc/numerics/loss/Loss.cpp",
+)
+exact(
+    "binary_cross_entropy_backward binary_cross_entropy_backward.grad_input",
+    FLOAT32,
+    reason="products, differences and a quotient, none of which a compiler can fuse into another rounding",
+    source="ATen/native/Loss.cpp",
+)
 exact(
     "mse_loss_backward mse_loss_backward.grad_input",
     FLOAT32,

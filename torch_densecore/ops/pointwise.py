@@ -87,6 +87,26 @@ exact(
     reason="one IEEE operation an element; IEEE 754 fixes its result",
 )
 exact(
+    "div.Tensor div.out",
+    INTEGRAL,
+    reason="integers are rounded once to the floating dtype and divided",
+    source="ATen/native/BinaryOps.cpp",
+)
+exact(
+    "bucketize.Tensor bucketize.Tensor_out searchsorted.Tensor searchsorted.Tensor_out",
+    REAL,
+    reason="comparisons",
+    source="ATen/native/Bucketization.cpp",
+)
+exact(
+    "floor_divide floor_divide_.Tensor floor_divide.out div.Tensor_mode div_.Tensor_mode div.out_mode copysign.Tensor "
+    "copysign_.Tensor copysign.out nextafter nextafter_ nextafter.out heaviside heaviside_ heaviside.out nan_to_num nan_to_num_ "
+    "nan_to_num.out",
+    IEEE,
+    reason="single IEEE operations, an exact remainder (of scalars; that of vectors is not) and comparisons",
+    source="ATen/native/cpu/BinaryOpsKernel.cpp, UnaryOpsKernel.cpp",
+)
+exact(
     _variants("neg abs sgn sign floor ceil trunc round bitwise_not")
     + " add.Tensor add.out add_.Tensor sub.Tensor sub.out sub_.Tensor mul.Tensor mul.out mul_.Tensor rsub.Tensor "
     "div.Tensor_mode div.out_mode div_.Tensor_mode floor_divide floor_divide.out floor_divide_.Tensor remainder.Tensor "
@@ -96,8 +116,7 @@ exact(
     "bitwise_left_shift.Tensor bitwise_left_shift.Tensor_out bitwise_left_shift_.Tensor bitwise_right_shift.Tensor "
     "bitwise_right_shift.Tensor_out bitwise_right_shift_.Tensor __lshift__.Scalar __lshift__.Tensor __rshift__.Scalar "
     "__rshift__.Tensor pow.Tensor_Scalar pow.Tensor_Tensor sum.dim_IntList sum.IntList_out prod prod.dim_int prod.int_out "
-    "cumsum cumsum.out cumprod cumprod.out trace index_add index_add.out index_add_ scatter_add "
-    "scatter_add.out scatter_add_ scatter_reduce.two scatter_reduce_.two _foreach_add_.Scalar _foreach_mul_.Scalar",
+    "cumsum cumsum.out cumprod cumprod.out trace _foreach_add_.Scalar _foreach_mul_.Scalar",
     INTEGRAL,
     reason="integer arithmetic",
 )
