@@ -33,13 +33,16 @@ PARTS: dict[str, list[str]] = {
     "sample": ["sample.py", *"--dtype=float32 --compile=False --out_dir=out --num_samples=1 --max_new_tokens=60 --start=A".split()],
 }
 SIDES = {"cpu": ["--emulate-cpu"], "densecore": []}
-IRRELEVANT = re.compile(r", time [\d.]+ms, mfu .*|tokens per iteration.*|.*device.*|Overriding.*|.*number of .*")
+TIME = re.compile(r", time [\d.]+ms, mfu .*")
+SETTINGS = ("Overriding", "Loading meta", "number of parameters")
 
 
-def said(text: str) -> list[str]:
-    """What a script printed, without times and settings."""
-    lines = (IRRELEVANT.sub("", line).strip() for line in text.splitlines())
-    return [line for line in lines if line]
+def said(part: str, text: str) -> list[str]:
+    """The losses that train.py printed, or the text that sample.py made; no times, no settings."""
+    lines = text.splitlines()
+    if part == "sample":
+        return [line for line in lines if not line.startswith(SETTINGS)]
+    return [TIME.sub("", line) for line in lines if line.startswith(("iter ", "step "))]
 
 
 def run_part(part: str, device: str, launcher: list[str], checkout: Path, work: Path) -> dict[str, Any]:
@@ -48,7 +51,7 @@ def run_part(part: str, device: str, launcher: list[str], checkout: Path, work: 
     script, *options = PARTS[part]
     options = [str(checkout / o) if o.startswith("config/") else o for o in options]
     printed = run_script(checkout, work, [*launcher, str(out), str(checkout / script), *options, f"--device={device}"])
-    return {**json.loads(out.read_text()), "printed": said(printed)}
+    return {**json.loads(out.read_text()), "printed": said(part, printed)}
 
 
 def run(device: str, launcher: list[str], checkout: Path, work: Path) -> dict[str, Any]:
