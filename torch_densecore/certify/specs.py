@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from . import element_specs, products
+from . import element_specs, products, window_specs
 from .families import Case, Exhaustive, Family, Pointwise, Reduction, Rows, Sweep
 from .inputs import FLOATS, INTEGERS
 
@@ -87,7 +87,7 @@ def _binary() -> None:
         family = Pointwise(2, alphas, float_rest=(((), {"alpha": 2.5}),))
         _add(f"aten::{name}.Tensor", family, (*FLOATS, *INTEGERS), "_o")
     _add("aten::mul.Tensor", Pointwise(2), (*FLOATS, *INTEGERS), "_o")
-    _add("aten::div.Tensor", Pointwise(2), FLOATS, "_o")
+    _add("aten::div.Tensor", Pointwise(2), (*FLOATS, *INTEGERS), "_o")
     for name in ("maximum", "minimum", "fmax", "fmin"):
         _add(f"aten::{name}", Pointwise(2), FLOATS, "o")
     for name in ("atan2", "pow.Tensor_Tensor", "hypot", "copysign.Tensor", "rsub.Tensor", "nextafter"):
@@ -291,6 +291,7 @@ def _attention_specs() -> None:
 for _declare in (_unary, _binary, _reductions, _normalization, _blas, _attention_specs, _losses, _indexing, _random):
     _declare()
 element_specs.declare(_add)
+window_specs.declare(_add)
 
 
 def spec(op: str) -> Spec:

@@ -47,7 +47,7 @@ kernel(
 exact(
     "leaky_relu leaky_relu_ leaky_relu.out leaky_relu_backward leaky_relu_backward.grad_input hardsigmoid hardsigmoid_ "
     "hardsigmoid.out hardsigmoid_backward hardsigmoid_backward.grad_input hardswish hardswish_ hardswish.out hardshrink "
-    "hardshrink.out _prelu_kernel sigmoid_backward sigmoid_backward.grad_input log_sigmoid_backward "
+    "hardshrink.out _prelu_kernel _prelu_kernel_backward sigmoid_backward sigmoid_backward.grad_input log_sigmoid_backward "
     "log_sigmoid_backward.grad_input",
     FLOAT32,
     reason="sums, products, quotients and comparisons, none of which a compiler can fuse into another rounding",
