@@ -19,6 +19,7 @@ IMAGES = (
     (2, 8, 90, 64, 0),
 )  # fmt: skip
 WINDOW = ([3, 2], [2, 1], [1, 1])
+VOLUME_WINDOW = ([3, 2, 2], [2, 1, 1], [1, 1, 1])
 
 
 def _image(make: MAKE, shape: tuple[int, ...], kind: str = "special") -> torch.Tensor:
@@ -54,9 +55,14 @@ def _average_backward(make: MAKE, shape: tuple[int, ...]) -> Arguments:
     return (_like(make, shape, aten.avg_pool2d(x, *WINDOW)), x, *WINDOW, False, True, None), {}
 
 
+def _average_volume_backward(make: MAKE, shape: tuple[int, ...]) -> Arguments:
+    x = _volume(make, shape, "normal")
+    return (make(tuple(aten.avg_pool3d(x, *VOLUME_WINDOW).shape)), x, *VOLUME_WINDOW, False, True, None), {}
+
+
 WINDOWS: dict[str, Callable[[MAKE, tuple[int, ...]], Arguments]] = {
     "max_pool2d_with_indices": lambda make, s: ((_image(make, s), *WINDOW), {}),
-    "max_pool3d_with_indices": lambda make, s: ((_volume(make, s), [3, 2, 2], [2, 1, 1], [1, 1, 1]), {}),
+    "max_pool3d_with_indices": lambda make, s: ((_volume(make, s), *VOLUME_WINDOW), {}),
     "adaptive_max_pool2d": lambda make, s: ((_image(make, s), [3, 4]), {}),
     "adaptive_max_pool3d": lambda make, s: ((_volume(make, s), [3, 4, 2]), {}),
     "max_pool2d_with_indices_backward": _max_backward(aten.max_pool2d_with_indices, _image, [3, 2], [2, 1]),
@@ -65,6 +71,10 @@ WINDOWS: dict[str, Callable[[MAKE, tuple[int, ...]], Arguments]] = {
     "adaptive_max_pool3d_backward": _max_backward(aten.adaptive_max_pool3d, _volume, [3, 4, 2]),
     "avg_pool2d": lambda make, s: ((_image(make, s, "mixed"), *WINDOW, s[1] % 2 == 0, s[2] % 2 == 0), {}),
     "avg_pool2d_backward": _average_backward,
+    "avg_pool3d": lambda make, s: ((_volume(make, s, "mixed"), *VOLUME_WINDOW, s[1] % 2 == 0, s[2] % 2 == 0), {}),
+    "avg_pool3d_backward": _average_volume_backward,
+    "_adaptive_avg_pool3d": lambda make, s: ((_volume(make, s, "mixed"), [3, 4, 2]), {}),
+    "_adaptive_avg_pool3d_backward": lambda make, s: ((make((*s[:2], 3, 4, 2)), _volume(make, s)), {}),
     "_adaptive_avg_pool2d": lambda make, s: ((_image(make, s, "mixed"), [3, 4]), {}),
     "_adaptive_avg_pool2d_backward": lambda make, s: ((_like(make, s, torch.empty(*s[:2], 3, 4)), _image(make, s)), {}),
 }

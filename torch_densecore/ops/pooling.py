@@ -15,7 +15,8 @@ exact(
 )
 exact(
     "avg_pool2d avg_pool2d.out avg_pool2d_backward avg_pool2d_backward.grad_input _adaptive_avg_pool2d "
-    "_adaptive_avg_pool2d_backward adaptive_avg_pool2d.out",
+    "_adaptive_avg_pool2d_backward adaptive_avg_pool2d.out avg_pool3d avg_pool3d.out avg_pool3d_backward "
+    "avg_pool3d_backward.grad_input _adaptive_avg_pool3d _adaptive_avg_pool3d_backward adaptive_avg_pool3d.out",
     FLOAT32,
     reason="a window is summed element by element and divided; vector lanes hold channels, which never meet",
     source="ATen/native/cpu/AvgPoolKernel.cpp, AdaptiveAvgPoolKernel.cpp",
