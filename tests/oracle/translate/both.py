@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
@@ -12,6 +16,28 @@ from torch.utils._pytree import tree_flatten, tree_map
 from torch_densecore.certify import bits
 from torch_densecore.oracle import Oracle
 from torch_densecore.oracle.mode import host_only
+from torch_densecore.oracle.translate import TranslatedCpu
+
+
+@contextmanager
+def fresh_units(cpu: TranslatedCpu, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have a translated CPU forget its units and the cache for a while."""
+    before = {pc: cpu._slot(pc).value for pc in cpu._units}
+    def enter(pc: int, code: int) -> None:
+        cpu._slot(pc).value = code
+        ctypes.c_int32.from_address(cpu._counters + pc).value = 0  # may be optimised again
+
+    for pc in before:
+        enter(pc, cpu._lazy)
+    with monkeypatch.context() as patch:
+        patch.setattr(cpu._cache, "get", lambda pc: None)
+        patch.setattr(cpu._cache, "put", lambda *_: None)
+        patch.setattr(cpu, "_units", {})
+        try:
+            yield
+        finally:
+            for pc in {*cpu._units, *before}:
+                enter(pc, before.get(pc, cpu._lazy))
 
 
 def differences(ours: Any, theirs: Any) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from both import differences, run_both
+from both import differences, fresh_units, run_both
 
 from torch_densecore.oracle import guest_tensors
 from torch_densecore.oracle.translate.link import LinkError
@@ -102,21 +102,12 @@ def test_emulated_instructions_see_lent_memory(translated, monkeypatch: pytest.M
         return real(text, level)
 
     monkeypatch.setattr(module, "compile_text", refuse)
-    monkeypatch.setattr(cpu._cache, "get", lambda pc: None)
-    monkeypatch.setattr(cpu._cache, "put", lambda *_: None)
-    kept, slots = dict(cpu._units), {}
-    for pc in kept:
-        slots[pc], cpu._slot(pc).value = cpu._slot(pc).value, cpu._lazy
-    monkeypatch.setattr(cpu, "_units", {})
     x = _tensor(COUNT)
     want = -x
-    try:
+    with fresh_units(cpu, monkeypatch):
         steps = sum(cpu.statistics.steps.values())
         translated.call("aten::neg_", x)
         assert torch.equal(x, want)
         assert cpu.statistics.failed and sum(cpu.statistics.steps.values()) > steps + COUNT // 4
         assert not cpu._lent._shown
-    finally:
         cpu.statistics.failed.clear()
-        for pc in cpu._units:
-            cpu._slot(pc).value = slots.get(pc, 0)

@@ -7,7 +7,7 @@ import struct
 import numpy as np
 import pytest
 import torch
-from both import BothMode, differences, run_both
+from both import BothMode, differences, fresh_units, run_both
 
 from torch_densecore.oracle.commands import translation_report
 from torch_densecore.oracle.translate.link import LinkError
@@ -125,6 +125,26 @@ def test_a_busy_unit_is_optimised(translated) -> None:  # type: ignore[no-untype
     statistics = translated.machine.translated.statistics
     assert statistics.promoted > promoted or statistics.loaded  # a cache may hold the optimised unit already
     assert torch.equal(first.view(torch.int32), last.view(torch.int32))
+
+
+@pytest.mark.parametrize("guess", ["right", "wrong"])
+def test_an_inlined_indirect_call(translated, guess: str, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    """GELU's loop calls its function through a pointer; another function inlined for it must not run."""
+    cpu, seen = translated.machine.translated, []
+    real, other = cpu.target_seen, translated.machine.symbol("_Sleef_expf4_u10")
+
+    def target_seen(pc: int) -> int | None:
+        seen.append(pc)
+        return real(pc) if guess == "right" else other
+
+    monkeypatch.setattr(cpu, "target_seen", target_seen)
+    x = _tensor(1 << 18)
+    with cpu.emulating():
+        want = translated.call("aten::gelu", x)
+    with fresh_units(cpu, monkeypatch):
+        for _ in range(3):
+            assert differences(translated.call("aten::gelu", x), want) == 0
+    assert seen
 
 
 def test_a_wild_jump_is_an_error(translated) -> None:  # type: ignore[no-untyped-def]

@@ -96,6 +96,16 @@ def test_a_small_function_called_in_a_loop_is_inlined() -> None:
     assert once.direct == [8]
 
 
+def test_an_indirect_call_in_a_loop_is_inlined_where_it_went() -> None:
+    words = [0xD63F0040, 0xB5FFFFE1, RET, ADD, RET]  # blr x2; cbnz x1, -4; ret
+    extent = {0: (0, 12), 12: (12, 20)}
+    code = unit.Code(_fetch(words), lambda pc: extent[0 if pc < 12 else 12], seen=lambda pc: 12 if pc == 0 else None)
+    inlined = unit.Translator(code, True, optimise=True).translate(0)
+    assert inlined.instructions == 5
+    plain = unit.Translator(code, True, optimise=False).translate(0)
+    assert plain.instructions == 3
+
+
 def test_unknown_instruction_is_left_to_the_emulator() -> None:
     translated = _translate([ADD, 0x00000000, RET])
     assert translated.emulated == [(4, 0, "not in the table")]
