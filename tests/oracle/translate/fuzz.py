@@ -95,7 +95,7 @@ def run(plan: Plan, limit: int | None = None) -> dict[str, Any]:
     return summary(plan, wanted, done)
 
 
-def _version() -> str:
+def version() -> str:
     """Digest of the sources that translate instructions."""
     folder, digest = Path(translate.__file__).parent, hashlib.sha256()
     for path in sorted(path for pattern in _SOURCES for path in folder.glob(pattern)):
@@ -104,7 +104,7 @@ def _version() -> str:
 
 
 def _key(plan: Plan) -> dict[str, Any]:
-    return {"translator": _version(), "states": plan.states, "seed": plan.seed}
+    return {"translator": version(), "states": plan.states, "seed": plan.seed}
 
 
 def _load(plan: Plan) -> dict[str, dict[str, Any]]:

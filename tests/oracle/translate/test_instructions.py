@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
-from fuzz import Plan, examine, run, words_by_row
+from fuzz import REPORT, Plan, examine, run, version, words_by_row
 from harness import BRANCH_ROWS, MEMORY_ROWS, Harness
 
 from torch_densecore.oracle.translate.bits import TABLE
@@ -61,3 +62,14 @@ def test_an_interrupted_fuzz_run_continues(tmp_path: Path, monkeypatch: pytest.M
     second = run(plan)
     assert second["words"] == 6 and second["complete"] and second["off"] == 0
     assert seen == WORDS["across_lanes"][4:6]
+
+
+def test_the_report_in_the_tree_is_of_these_forms() -> None:
+    report = json.loads(REPORT.read_text())
+    assert report["off"] == 0 and report["complete"] and report["states"] >= 100_000 * (report["words"] - report["left"])
+    assert {name: row["words"] for name, row in report["rows"].items()} == {name: len(words) for name, words in WORDS.items()}
+
+
+@pytest.mark.slow
+def test_the_report_in_the_tree_is_of_these_sources() -> None:
+    assert json.loads(REPORT.read_text())["translator"] == version()
