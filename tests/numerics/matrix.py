@@ -31,9 +31,11 @@ HEADER = """\
 # Every NaN counts as the same one. Written by `python tests/numerics/matrix.py --update`; test_hash_file.py asks the reference.
 """
 X86_LEVELS = ("default", "avx2", "avx512")
+ARM_LEVELS = ("default",)  # NEON
 X86_HOST = platform.machine().lower() in ("x86_64", "amd64")
 ARM_HOST = platform.machine().lower() in ("aarch64", "arm64")
 ARM_CROSS = ("-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64")
+XXHASH_FOLDERS = ("/usr/include", "/usr/local/include", "/opt/homebrew/include")
 SECONDS = 1200  # no step takes longer, also under emulation
 
 
@@ -59,9 +61,11 @@ class Cell:
         """Why this cell cannot run here, or nothing."""
         needed = ["cmake", "ninja", self.compiler, *self.runner[:1]]
         absent = [tool for tool in needed if shutil.which(tool) is None]
+        if not any((Path(folder) / "xxhash.h").exists() for folder in XXHASH_FOLDERS):
+            absent.append("xxhash.h")
         if absent:
             return f"needs {', '.join(absent)}"
-        if self.levels == X86_LEVELS and not X86_HOST:
+        if self.levels != ARM_LEVELS and not X86_HOST:
             return "needs an x86-64 host"
         return ""
 
@@ -70,10 +74,10 @@ def _arm(name: str, group: str, compiler: str, optimisation: str, **more: object
     """An aarch64 cell: native on an aarch64 host, else cross-compiled, linked statically and run by qemu-user."""
     if ARM_HOST:
         native = {"aarch64-linux-gnu-g++": "g++"}.get(compiler, compiler)
-        return Cell(name, group, native, optimisation, ("default",), **more)  # type: ignore[arg-type]
+        return Cell(name, group, native, optimisation, ARM_LEVELS, **more)  # type: ignore[arg-type]
     target = ("-DCMAKE_CXX_COMPILER_TARGET=aarch64-linux-gnu",) if compiler == "clang++" else ()
     options = (*ARM_CROSS, *target, "-DCMAKE_EXE_LINKER_FLAGS=-static", *more.pop("options", ()))  # type: ignore[misc]
-    return Cell(name, group, compiler, optimisation, ("default",), options=options, runner=("qemu-aarch64",), **more)  # type: ignore[arg-type]
+    return Cell(name, group, compiler, optimisation, ARM_LEVELS, options=options, runner=("qemu-aarch64",), **more)  # type: ignore[arg-type]
 
 
 SANITIZER_OPTIONS = {
@@ -98,10 +102,21 @@ CELLS = (
         flags=ADDRESS,
         threads=(3,),
         environment=SANITIZER_OPTIONS,
-        options=("-DDENSECORE_FUZZ=ON",),
+        levels=("avx2",),
+        options=("-DDENSECORE_FUZZ=ON", "-DDENSECORE_LEVEL=isa_avx2"),
         fuzz_seconds=30,
     ),
-    Cell("TSan, clang -O1", "sanitize", "clang++", "-O1", flags=THREAD, threads=(4,), environment=SANITIZER_OPTIONS),
+    Cell(
+        "TSan, clang -O1",
+        "sanitize",
+        "clang++",
+        "-O1",
+        flags=THREAD,
+        threads=(4,),
+        environment=SANITIZER_OPTIONS,
+        levels=("default",),
+        options=("-DDENSECORE_LEVEL=isa_default",),
+    ),
 )
 
 
@@ -162,7 +177,7 @@ def run_fuzzer(cell: Cell, folder: Path) -> Outcome:
         "-max_len=4096",
         "-print_final_stats=1",
     ]
-    environment = {**os.environ, **cell.environment}
+    environment = {**os.environ, **cell.environment, "DENSECORE_ISA": cell.levels[-1]}
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", env=environment, cwd=folder, timeout=SECONDS)
     tried = re.search(r"number_of_executed_units: (\d+)", done.stderr)
     problem = "" if done.returncode == 0 and tried else done.stderr[-6000:]

@@ -36,13 +36,22 @@ def _specials(word_type: type, marker: str) -> np.ndarray:
 _WORD = {torch.float32: (np.uint32, "uint32_t", np.float32), torch.float64: (np.uint64, "uint64_t", np.float64)}
 
 
-def mixed(seed: int, count: int, dtype: torch.dtype) -> torch.Tensor:
+def _moderate(w: np.ndarray, real: type) -> np.ndarray:
+    digits = 24 if real is np.float32 else 53
+    unit = (w >> np.uint64(64 - digits)).astype(real) * real(2.0**-digits)
+    return (unit - real(0.5)) * real(8)
+
+
+def moderate(seed: int, count: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """`count` values of Kind::kModerate."""
+    return torch.from_numpy(_moderate(words(seed, count), _WORD[dtype][2]))
+
+
+def mixed(seed: int, count: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     """`count` values of Kind::kMixed."""
     word_type, marker, real = _WORD[dtype]
     w = words(seed, count)
-    digits = 24 if real is np.float32 else 53
-    unit = (w >> np.uint64(64 - digits)).astype(real) * real(2.0**-digits)
-    value = (unit - real(0.5)) * real(8)
+    value = _moderate(w, real)
     choice, detail = (w & np.uint64(15)).astype(int), ((w >> np.uint64(4)) & np.uint64(63)).astype(int)
     special = _specials(word_type, marker).view(real)
     with np.errstate(over="ignore", under="ignore"):
@@ -93,6 +102,29 @@ def operands(case: LoopCase, first_seed: int, inputs: int, dtype: torch.dtype) -
         else:
             tensors.append(data[: case.n])
     return tensors
+
+
+LENGTHS = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65, 127, 257, 1031)
+
+
+def softmax_rows() -> Iterator[torch.Tensor]:
+    """The inputs of the softmax of rows (digest/rows.cpp)."""
+    for n in LENGTHS:
+        for rows in (1, 3, 50):
+            masked = moderate(n, rows * n)
+            position = torch.arange(rows * n)
+            masked[(position < n) | (position % 3 == 0)] = float("-inf")
+            for x in (moderate(n, rows * n), mixed(n, rows * n), masked):
+                yield x.view(rows, n)
+
+
+def layer_norm_rows() -> Iterator[tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]]:
+    """Input, weight and bias of layer norm (digest/rows.cpp)."""
+    for n in LENGTHS:
+        for m in (1, 5, 33):
+            x = moderate(n, m * n).view(m, n)
+            yield x, moderate(n + 1, n), moderate(n + 2, n)
+            yield x, None, None
 
 
 class Line:

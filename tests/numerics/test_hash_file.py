@@ -129,3 +129,26 @@ def test_the_reference_wheel_gives_the_line(name: str, hash_file: dict) -> None:
 def test_the_reference_wheel_converts_to_integers_so(name: str, to: str, hash_file: dict) -> None:
     row = _reference_row("aten::_to_copy", 1, _dtype(name), (), {"dtype": getattr(torch, to)})
     assert row == hash_file[name, to]
+
+
+SOFTMAX = {"softmax_rows": ("aten::_softmax", (-1, False)), "log_softmax_rows": ("aten::_log_softmax", (-1, False))}
+SOFTMAX["safe_softmax_rows"] = ("aten::_safe_softmax", (-1,))
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", SOFTMAX)
+def test_the_reference_wheels_softmax(name: str, hash_file: dict) -> None:
+    op, rest = SOFTMAX[name]
+    line = structured.Line()
+    for x in structured.softmax_rows():
+        line.add(oracle_for("2.13.0").call(op, x, *rest))
+    assert line.row() == hash_file[name, "float32"]
+
+
+@pytest.mark.oracle
+def test_the_reference_wheels_layer_norm(hash_file: dict) -> None:
+    line = structured.Line()
+    for x, weight, bias in structured.layer_norm_rows():
+        for result in oracle_for("2.13.0").call("aten::native_layer_norm", x, [x.shape[1]], weight, bias, 1e-5):
+            line.add(result)
+    assert line.row() == hash_file["layer_norm", "float32"]

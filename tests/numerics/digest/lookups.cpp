@@ -1,6 +1,7 @@
-// Kernels led by indices or keys: embedding, loss, sorting.
+// Kernels led by indices or keys, and losses: embedding, loss, sorting.
 #include "embedding/embedding.h"
 #include "inputs.h"
+#include "loss/Loss.h"
 #include "loss/LossNLL.h"
 #include "report.h"
 #include "sorting/sort.h"
@@ -45,6 +46,16 @@ void nll(Line& line, const Kernel& kernel) {
         }
       }
     }
+  }
+}
+
+void cross_entropy(Line& line) {
+  for (const int64_t n : {0, 1, 3, 4, 8, 17, 1031}) {
+    auto x = floats(n, n, Kind::kUnit), target = floats(n + 1, n, Kind::kUnit);
+    for (int64_t i = 0; i < n; i += 5) x[i] = target[n - 1 - i] = static_cast<float>(i % 2);  // the ends of the range
+    std::vector<float> out(n);
+    line.add_value(static_cast<int32_t>(densecore::binary_cross_entropy_terms(x.data(), target.data(), n, out.data())));
+    line.add(out);
   }
 }
 
@@ -97,6 +108,7 @@ void sorting(Report& report, densecore::KeyType type, const char* variant) {
 
 void lookups(Report& report) {
   report.line("embedding_dense_backward", "float32", embedding);
+  report.line("binary_cross_entropy_terms", "float32", cross_entropy);
   report.line("nll_loss", "float32", [](Line& line) { nll<int64_t>(line, densecore::nll_loss); });
   report.line("nll_loss_byte", "float32", [](Line& line) { nll<uint8_t>(line, densecore::nll_loss_byte); });
   using densecore::KeyType;

@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "host_threads.h"
 #include "parallel.h"
 
 namespace digest {
@@ -28,6 +29,7 @@ void run_on_threads(int64_t count, densecore::Task* task, void* context) {
 void use_threads(int count) {
   thread_count = count;
   densecore::set_runner(count > 1 ? &run_on_threads : nullptr);
+  densecore::set_host_threads_source([] { return thread_count; });
 }
 
 }  // namespace digest
