@@ -5,7 +5,7 @@ import re
 
 import pytest
 import torch
-from programs import densecore, run_traced, script
+from programs import densecore, rewrite, run_traced, script
 
 from torch_densecore.trace import TraceError, compare
 from torch_densecore.trace.html import render
@@ -51,22 +51,17 @@ def test_equal_runs(traces):
 
 def changed_trace(tmp_path, index: int, source: str = "a.dct", name: str = "b.dct"):
     """The same trace in which the outputs of one event, and what is computed from them, have other digests."""
-    import json as json_module
-    import zlib
+    renamed = {}
 
-    lines = (tmp_path / source).read_text().splitlines()
-    crc, out, renamed = 0, [], {}
-    for line in lines:
-        value = json_module.loads(line.rpartition("\t")[0])
+    def change(value):
         if isinstance(value, list):
             touched = value[0] == index or any(d in renamed for d in value[2])
             value[2] = [renamed.get(d, d) for d in value[2]]
             if touched:
                 value[3] = [renamed.setdefault(d, d and "f" + d[1:-1] + "e") for d in value[3]]
-        text = json_module.dumps(value, separators=(",", ":"))
-        crc = zlib.crc32(text.encode(), crc)
-        out.append(f"{text}\t{crc:08x}\n")
-    (tmp_path / name).write_text("".join(out))
+        return value
+
+    rewrite(tmp_path / source, tmp_path / name, change)
 
 
 def test_the_origin_is_found_and_what_follows_is_inherited(tmp_path):

@@ -1,14 +1,20 @@
 """Damaged, foreign and newer files: a clear message, nothing executed, nothing lost that can be read."""
 
+import contextlib
+import json
 import pickle
 import re
+from random import Random
 
 import pytest
 import torch
-from programs import densecore, run_traced
+from programs import densecore, rewrite, run_traced
 
-from torch_densecore.trace import TraceError, TraceReader, validate
+from torch_densecore.trace import TraceError, TraceReader, compare, validate
+from torch_densecore.trace.explain.explanation import explain
+from torch_densecore.trace.html import render
 from torch_densecore.trace.keep import unpack
+from torch_densecore.trace.results import as_json
 
 
 @pytest.fixture
@@ -79,6 +85,58 @@ def test_newer_foreign_and_empty_files(trace, tmp_path):
         assert done.returncode == 2 and re.search(message, done.stderr) and "Traceback" not in done.stderr
     with pytest.raises(TraceError, match="cannot read"):
         TraceReader(tmp_path / "missing.dct")
+
+
+JUNK = (None, -1, 7, "x", [], {}, [1, 2], {"a": 1}, True, 1e99, "float32", [[]])
+
+
+def places(value, path=()):
+    """The paths of everything inside a JSON value."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield (*path, key)
+        yield from places(item, (*path, key))
+
+
+def spoilt(value, random):
+    """The value with something inside replaced or removed."""
+    *path, last = random.choice(list(places(value)))
+    inside = value
+    for key in path:
+        inside = inside[key]
+    if random.random() < 0.2:
+        del inside[last]
+    else:
+        inside[last] = random.choice(JUNK)
+    return value
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_hand_edits_with_right_checksums_give_no_traceback(trace, tmp_path, seed):
+    """Every line has the form that the reader relies on, or is called damaged."""
+    random, other = Random(seed), tmp_path / "spoilt.dct"
+    lines = []
+    rewrite(trace, other, lambda value: lines.append(value) or value)
+    chosen = random.randrange(1, len(lines))
+    rewrite(trace, other, lambda value: spoilt(value, random) if value == lines[chosen] else value)
+    for pair in ((trace, other), (other, trace)):
+        with contextlib.suppress(TraceError):
+            validate(other)
+            result = compare(*pair)
+            json.dumps(as_json(result))
+            render(result)
+            explain(result, replays=False)
+
+
+@pytest.mark.parametrize("change, message", [
+    (lambda v: [*v[:2], [], *v[3:]], "another number of tensors"),
+    (lambda v: [v[0] - 5, *v[1:]], "does not follow event"),
+    (lambda v: [v[0], 999, *v[2:]], "site 999 is not defined"),
+])  # fmt: skip
+def test_an_event_that_contradicts_its_site_is_damage(trace, tmp_path, change, message):
+    rewrite(trace, tmp_path / "b.dct", lambda v: change(v) if isinstance(v, list) and v[0] == 9 else v)
+    summary = validate(tmp_path / "b.dct")
+    assert message in summary.problem and summary.events == 9
 
 
 class Bomb:

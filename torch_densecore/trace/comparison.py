@@ -393,5 +393,5 @@ def _flatten(data: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _program(reader: TraceReader) -> str:
-    command = reader.environment.get("program", {}).get("command") or ["an unnamed program"]
-    return " ".join(command)[:80]
+    command = reader.environment.get("program", {}).get("command")
+    return " ".join(map(str, command))[:80] if isinstance(command, list) and command else "an unnamed program"

@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from . import schema
 from .errors import TraceError
 
 VERSION = 1
@@ -177,7 +178,11 @@ class TraceReader:
             raise TraceError(f"{self.path}: {self.summary.problem}")
         second = next(lines, None)
         environment = second[1].get("environment", {}) if second and isinstance(second[1], dict) else {}
-        return value, environment
+        try:
+            schema.check_header(value)
+            return value, schema.check_environment(environment)
+        except ValueError as error:
+            raise TraceError(f"{self.path} does not follow the format: {error}") from error
 
     def _header(self) -> dict[str, Any]:
         """The first line, whether its checksum is right or not: a foreign or a newer file should be called one."""
@@ -198,26 +203,31 @@ class TraceReader:
 
     def _lines(self, blobs: Any = None) -> Iterator[tuple[Any, bytes | None]]:
         self.summary = summary = Summary()
+        previous = -1
         for number, value, blob in self._raw_lines(blobs):
             if number == 1:
                 continue
             try:
-                self._account(value, summary)
-            except (KeyError, TypeError, ValueError, IndexError) as error:
-                self._damaged(f"line {number} does not follow the format ({error!r})")
+                if isinstance(value, list):
+                    schema.check_event(value, self.sites, previous)
+                    previous = value[0]
+                    summary.events += 1
+                else:
+                    self._account(value, summary)
+            except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+                said = f"site {error} is not defined" if isinstance(error, KeyError) and isinstance(value, list) else str(error)
+                self._damaged(f"line {number} does not follow the format ({said})")
                 return
             yield value, blob
 
     def _account(self, value: Any, summary: Summary) -> None:
-        if isinstance(value, list):
-            summary.events += 1
-            if value[1] not in self.sites:
-                raise ValueError(f"site {value[1]} is not defined")
-            return
         if "site" in value:
+            schema.check_site(value)
             self.sites[value["site"]] = _site(value)
             summary.sites += 1
-        elif "step" in value:
+            return
+        schema.check_other(value)
+        if "step" in value:
             summary.steps += 1
         elif "tensors" in value:
             summary.tensors += 1
@@ -278,18 +288,11 @@ class TraceReader:
 def validate(path: str | os.PathLike[str]) -> Summary:
     """Reads a whole file and returns its summary; `summary.problem` names the first damage, if any."""
     reader = TraceReader(path)
-    previous = -1
     for event in reader.events():
-        site = event.site
-        shape = (len(site.inputs), len(site.outputs))
-        if event.index <= previous or (len(event.inputs), len(event.outputs)) != shape:
-            reader.summary.problem = f"event {event.index} contradicts its site {site.id} or its predecessor"
-            break
         bad = [d for d in (*event.inputs, *event.outputs) if d is not None and len(d) != DIGEST_CHARS]
         if bad:
             reader.summary.problem = f"event {event.index} has a digest of {len(bad[0])} characters"
             break
-        previous = event.index
     return reader.summary
 
 

@@ -54,7 +54,7 @@ def _run(reader: Any) -> str:
         system.get("os"),
         f"torch {torch.get('version')}",
     ]
-    return escape(" · ".join(word for word in words if word))
+    return escape(" · ".join(str(word) for word in words if word))
 
 
 def _count(name: str, count: int) -> str:

@@ -34,5 +34,8 @@ def sample_positions(numel: int, samples: int) -> np.ndarray:
 
 
 def sample_bytes(sample: str) -> bytes:
-    """The sampled elements, little endian."""
-    return binascii.a2b_base64(sample)
+    """The sampled elements, little endian; nothing where the text is no base64."""
+    try:
+        return binascii.a2b_base64(sample)
+    except (binascii.Error, ValueError):
+        return b""

@@ -199,8 +199,8 @@ def _variants(
 ) -> dict[tuple[int, int], dict[str, Any]]:
     """Output digests by this machine's code paths, for every origin whose tensors are stored in a file."""
     environments = (result.a.environment, result.b.environment)
-    threads = {1, 2, *(e.get("threads", {}).get("intra_op", 1) for e in environments)}
-    threads = {count for count in threads if count <= 2 * (os.cpu_count() or 1)}
+    threads = {1, 2, *(e.get("threads", {}).get("intra_op") for e in environments)}
+    threads = {count for count in threads if isinstance(count, int) and 0 < count <= 2 * (os.cpu_count() or 1)}
     found: dict[tuple[int, int], dict[str, Any]] = {pair: {} for pair in wanted}
     for reader, place, calls in ((result.a, 0, calls_a), (result.b, 1, calls_b)):
         missing = {pair for pair in wanted if pair[place] in calls and not found[pair]}
