@@ -1,8 +1,8 @@
 """What happens when an op has neither a kernel nor a certificate for a dtype.
 
 `error` raises `UncertifiedOpError`; `warn` lets the host's CPU kernel run and warns once per op and dtype; `host` does so
-silently; `oracle` runs the op in the reference wheel (exact, and recommended for models that need such ops). The mode of a process is the environment
-variable DENSECORE_UNCERTIFIED, else `DEFAULT`.
+silently; `oracle` runs the op in the reference wheel (exact, and recommended for models that need such ops). The mode of a
+process is the environment variable DENSECORE_UNCERTIFIED, else `DEFAULT`.
 """
 
 from __future__ import annotations
