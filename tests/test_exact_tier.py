@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from hosts import assert_same_on_every_host
 
 from torch_densecore import registry
 from torch_densecore.certify import Call, compare, element_specs, specs
@@ -121,6 +122,21 @@ def test_accumulation_at_one_place_is_in_order(threads):
 
 def sum_in_order(values: torch.Tensor) -> float:
     return float(np.add.accumulate(values.numpy(), dtype=np.float32)[-1])
+
+
+def test_order_and_accumulation_are_the_same_on_every_host():
+    keys, index = tied(3000, torch.float32, 1).view(3, 1000).to(D), torch.randint(0, 7, (40000,)).to(D)
+    values, table = torch.randn(40000, 3).to(D), torch.randn(7, 3).to(D)
+
+    def run():
+        x = keys.nan_to_num(9)
+        orders = [torch.sort(x, dim=1), torch.sort(x, dim=1, stable=True), torch.topk(x, 50)]
+        places = index[:, None].expand(-1, 3)
+        sums = [table.index_put((index,), values, accumulate=True), table.index_add(0, index, values)]
+        sums += [table.scatter_add(0, places, values)]
+        return orders, sums, [table.scatter_reduce(0, places, values, how) for how in ("sum", "prod", "mean", "amax")]
+
+    assert_same_on_every_host(run)
 
 
 def test_declared_tiers():

@@ -147,8 +147,8 @@ def test_zeros_of_both_signs():
     for op in ("amax", "amin"):
         calls = [Call((x, dims)) for dims in ([0], [1], [0, 1])] + [Call((x[:, :5], [1])), Call((x.t(), [0]))]
         compare(f"aten::{op}", calls).check()
-    for op in ("max", "min"):
-        compare(f"aten::{op}", [Call((x,)), Call((x[3, 1:],)), Call((x[:, :3],))]).check()
+    for op in ("max", "min", "aminmax"):
+        compare(f"aten::{op}", [Call((x,)), Call((x[3, 1:],)), Call((x[:, :3],)), Call((x[0, :2],))]).check()
         compare(f"aten::{op}", [Call((x[3].repeat(1000),), threads=3), Call((x.repeat(80, 3),), threads=4)]).check()
 
 
@@ -160,6 +160,16 @@ def test_other_dtypes_are_converted():
     compare("aten::mean.dim", calls).check()
 
 
+def test_aminmax_is_min_and_max():
+    x = inputs_for((7, 67), "normal").to("densecore")
+    low, high = torch.ops.aten.aminmax(x, keepdim=True)
+    out = torch.ops.aten.aminmax.out(x, min=torch.empty(0, device="densecore"), max=torch.empty(0, device="densecore"))
+    assert low.shape == high.shape == (1, 1) and float(low) == float(x.min()) == float(out[0])
+    assert float(high) == float(x.max()) == float(out[1])
+    for ours, theirs in zip(torch.aminmax(x, dim=1), torch.aminmax(x.cpu(), dim=1), strict=True):
+        assert torch.equal(ours.cpu(), theirs)
+
+
 def test_host_threads_and_isa_do_not_matter():
     torch.manual_seed(0)
     x = (torch.randn(70, 33, 67) * 3).to("densecore")
@@ -168,8 +178,10 @@ def test_host_threads_and_isa_do_not_matter():
     def run():
         norms = [torch.linalg.vector_norm(x, order, dim) for order in ORDERS for dim in (0, 2, (0, 2), None)]
         sums = [f(x, dim=d) for f in (torch.sum, torch.mean, torch.amax, torch.var, torch.prod) for d in (0, 1, 2)]
-        whole = [flat.sum(), flat.mean(), flat.var(), flat.prod(), flat.amin(), flat[::2].sum()]
-        return norms, sums, whole, torch._foreach_norm([x, flat, x[0], x[1]])
+        whole = [flat.sum(), flat.mean(), flat.var(), flat.prod(), flat.amin(), flat[::2].sum(), flat.max(), *torch.aminmax(x)]
+        more = (torch.nansum, torch.amin, torch.std, torch.logsumexp, torch.cumsum, torch.cumprod)
+        runs = [f(x, d) for f in more for d in (0, 2)]
+        return norms, sums, whole, runs, torch._foreach_norm([x, flat, x[0], x[1]])
 
     assert_same_on_every_host(run)
 

@@ -96,12 +96,16 @@ def test_host_threads_and_isa_do_not_matter():
     torch.manual_seed(0)
     x = (torch.randn(70, 33, 67) * 4).to("densecore").requires_grad_()
     grad = torch.randn(70, 33, 67).to("densecore")
+    long = torch.randn(19, 1031).to("densecore").requires_grad_()
 
     def run():
         results = []
         for f, dim in product((torch.softmax, torch.log_softmax), (0, 1, 2)):
             y = f(x, dim)
             results.append((y, *torch.autograd.grad(y, x, grad)))
+        for f in (torch.softmax, torch.log_softmax):  # rows of which fewer are read at once
+            y = f(long, 1)
+            results.append((y, *torch.autograd.grad(y, long, long.detach())))
         return results, torch.ops.aten._safe_softmax(x, -1)
 
     assert_same_on_every_host(run)

@@ -1,9 +1,15 @@
-// Bindings of the maximum and minimum of a whole tensor (ATen/native/ReduceAllOps.cpp).
+// Bindings of the maximum and minimum of a whole tensor (ATen/native/ReduceAllOps.cpp). aminmax along a dimension, whose loop is scalar
+// code, is the host's.
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Resize.h>
+#include <ATen/ops/aminmax_ops.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/max.h>
 #include <ATen/ops/min.h>
+
+#include <optional>
+#include <tuple>
 
 #include "aten/Reduce.h"
 #include "aten/host_call.h"
@@ -56,6 +62,35 @@ Tensor min(const Tensor& self) { return extreme<at::_ops::min>(kMinimum, self); 
 DENSECORE_OP("aten::min", min);
 Tensor& min_out(const Tensor& self, Tensor& out) { return extreme_out<at::_ops::min_unary_out>(kMinimum, self, out); }
 DENSECORE_OP("aten::min.unary_out", min_out);
+
+at::DimVector whole_sizes(const Tensor& self, bool keepdim) { return at::DimVector(keepdim ? self.dim() : 0, 1); }
+
+std::tuple<Tensor, Tensor> aminmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
+  using Op = at::_ops::aminmax;
+  if (self.scalar_type() != at::kFloat) return host::call<Op>(self, dim, keepdim);
+  if (dim) return host::run<Op>(self, dim, keepdim);
+  if (self.numel() == 0) host::error<Op>(self, dim, keepdim);
+  Tensor low = at::empty(whole_sizes(self, keepdim), self.options()), high = at::empty_like(low);
+  *low.mutable_data_ptr<float>() = extreme_of(kMinimum, self);
+  *high.mutable_data_ptr<float>() = extreme_of(kMaximum, self);
+  return {low, high};
+}
+DENSECORE_OP("aten::aminmax", aminmax);
+
+std::tuple<Tensor&, Tensor&> aminmax_out(const Tensor& self, std::optional<int64_t> dim, bool keepdim, Tensor& low, Tensor& high) {
+  using Op = at::_ops::aminmax_out;
+  if (self.scalar_type() != at::kFloat || low.scalar_type() != at::kFloat || high.scalar_type() != at::kFloat) {
+    return host::call<Op>(self, dim, keepdim, low, high);
+  }
+  if (dim) return host::run<Op>(self, dim, keepdim, low, high);
+  if (self.numel() == 0) host::error<Op>(self, dim, keepdim, low, high);
+  at::native::resize_output(low, whole_sizes(self, keepdim));
+  at::native::resize_output(high, whole_sizes(self, keepdim));
+  *low.mutable_data_ptr<float>() = extreme_of(kMinimum, self);
+  *high.mutable_data_ptr<float>() = extreme_of(kMaximum, self);
+  return {low, high};
+}
+DENSECORE_OP("aten::aminmax.out", aminmax_out);
 
 }  // namespace
 }  // namespace densecore

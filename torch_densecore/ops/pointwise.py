@@ -35,8 +35,12 @@ exact(
     reason="truth values",
 )
 exact(
-    "max max.unary_out max.dim max.dim_max min min.unary_out min.dim min.dim_min amax amax.out amin amin.out aminmax "
-    "aminmax.out argmax argmax.out argmin argmin.out kthvalue.values median "
+    "max max.unary_out min min.unary_out amax amax.out amin amin.out aminmax aminmax.out",
+    INTEGRAL,
+    reason="integers are selected by comparison (of floats the order decides among zeros of both signs)",
+)
+exact(
+    "max.dim max.dim_max min.dim min.dim_min argmax argmax.out argmin argmin.out kthvalue.values median "
     "median.dim_values nanmedian nanmedian.dim_values _cummax_helper _cummin_helper threshold threshold.out threshold_ "
     "threshold_backward threshold_backward.grad_input",
     REAL,

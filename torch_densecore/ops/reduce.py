@@ -19,7 +19,7 @@ kernel(
     fields="threads",
 )
 kernel(
-    "max max.unary_out min min.unary_out",
+    "max max.unary_out min min.unary_out aminmax aminmax.out",
     reason="the profile's threads reduce apart, which decides among zeros of both signs",
     source="ATen/native/cpu/ReduceAllOpsKernel.cpp; csrc/numerics/reduce/value_loops.cpp",
     groups="reduction",
