@@ -26,5 +26,7 @@ def case(name: str, shape: tuple[int, ...], backward: bool) -> Case:
     return Case(f"{name} {'backward' if backward else 'forward'}", build)
 
 
+CASES = [case(name, shape, backward) for name, shape in SHAPES.items() for backward in (False, True)]
+
 if __name__ == "__main__":
-    main("flash attention, causal", [case(name, shape, backward) for name, shape in SHAPES.items() for backward in (False, True)])
+    main("flash attention, causal", CASES)

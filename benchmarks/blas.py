@@ -60,5 +60,7 @@ def cases() -> list[Case]:
     ]
 
 
+CASES = cases()
+
 if __name__ == "__main__":
-    main("matrix products", cases())
+    main("matrix products", CASES)

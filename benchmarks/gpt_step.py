@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from timing import Case, main, parser
+from timing import Case, build, main, parser
 from torch.profiler import ProfilerActivity, profile
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples" / "nanogpt"))
@@ -44,6 +44,13 @@ def step_of(size: str, dropout: float, device: str) -> Callable[[], object]:
     return step
 
 
+def case(size: str, dropout: float) -> Case:
+    return Case(f"{size}, dropout {dropout}", lambda device: step_of(size, dropout, device))
+
+
+CASES = [case(size, dropout) for size in SIZES for dropout in (0.0, 0.2)]
+
+
 def op_times(step: Callable[[], object], steps: int = 3) -> dict[str, float]:
     """Self time of each op in microseconds per step."""
     step()
@@ -57,12 +64,12 @@ def op_times(step: Callable[[], object], steps: int = 3) -> dict[str, float]:
     return times
 
 
-def print_ops(size: str, dropout: float, rounds: int, least: float = 0.005) -> None:
+def op_table(size: str, dropout: float, rounds: int, least: float = 0.005) -> str:
     """Ops of at least `least` of the host's step: share of it, ratio of densecore to the host."""
-    steps = {device: step_of(size, dropout, device) for device in ("cpu", "densecore")}
+    steps = dict(zip(("cpu", "densecore"), build(case(size, dropout)), strict=True))
     samples = [{device: op_times(step) for device, step in steps.items()} for _ in range(rounds)]
     total = sum(sum(s["cpu"].values()) for s in samples)
-    print(f"\n| {size}, dropout {dropout}: op | share of the host's step | densecore / cpu |\n|---|---:|---:|")
+    rows = [f"| {size}, dropout {dropout}: op | share of the host's step | densecore / cpu |", "|---|---:|---:|"]
     spent = {d: defaultdict(float) for d in steps}
     for sample in samples:
         for device, times in sample.items():
@@ -70,32 +77,30 @@ def print_ops(size: str, dropout: float, rounds: int, least: float = 0.005) -> N
                 spent[device][name] += time
     for name, time in sorted(spent["cpu"].items(), key=lambda item: -item[1]):
         if time >= least * total:
-            print(f"| {name} | {time / total:.1%} | {spent['densecore'][name] / time:.2f} |")
+            rows.append(f"| {name} | {time / total:.1%} | {spent['densecore'][name] / time:.2f} |")
+    return "\n".join(rows)
 
 
-def print_memory() -> None:
-    """Peak resident memory of a process that runs three steps, above one that only imports torch."""
+def memory_ratio() -> float:
+    """densecore / cpu: peak resident memory of a process that runs three steps of block 256, above one that only imports torch."""
     program = (
-        "import resource, sys; sys.path.insert(0, sys.argv[1]); import gpt_step; "
+        "import resource, sys; sys.path.insert(0, sys.argv[1]); import gpt_step, torch_densecore; "
+        "torch_densecore.set_uncertified('host'); "
         "s = gpt_step.step_of('block 256', 0.2, sys.argv[2]) if sys.argv[2] != 'none' else (lambda: None); s(); s(); s(); "
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )
     run = lambda device: int(subprocess.check_output([sys.executable, "-c", program, str(Path(__file__).parent), device]))  # noqa: E731
     base, host, ours = (run(device) for device in ("none", "cpu", "densecore"))
-    print(f"\npeak memory of a step (block 256), densecore / cpu: {(ours - base) / (host - base):.3f}")
+    return (ours - base) / (host - base)
 
 
 if __name__ == "__main__":
     options = parser("GPT training step")
     options.add_argument("--ops", action="store_true", help="each op's share and ratio")
     options.add_argument("--memory", action="store_true", help="peak memory")
-    cases = [
-        Case(f"{size}, dropout {dropout}", lambda device, size=size, dropout=dropout: step_of(size, dropout, device))
-        for size in SIZES for dropout in (0.0, 0.2)
-    ]  # fmt: skip
-    chosen = main("GPT training step", cases, options)
+    chosen = main("GPT training step", CASES, options)
     if chosen.ops:
         for size in SIZES:
-            print_ops(size, 0.2, rounds=5)
+            print(f"\n{op_table(size, 0.2, rounds=5)}")
     if chosen.memory:
-        print_memory()
+        print(f"\npeak memory of a step (block 256), densecore / cpu: {memory_ratio():.3f}")

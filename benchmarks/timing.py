@@ -2,9 +2,10 @@
 
     python benchmarks/attention.py [--threads N] [--rounds N] [--markdown]
 
-Each case runs on both devices alternately, round by round; the figure is the median of the rounds' ratios, so that a slow moment of
-the machine meets both sides. With one thread the clock is the CPU time of the process, which other programs do not disturb as
-much; with more it is the wall clock.
+Each case runs on both devices alternately, round by round, so that a slow moment of the machine meets both sides. With one thread
+the clock is the CPU time of the process, which other programs do not disturb as much, and the figure is the median of the rounds'
+ratios. With more threads it is the wall clock; there a program that takes a core makes a round many times slower, so the figure is
+the ratio of both sides' first quartiles.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ class Case:
 
 @dataclass(frozen=True)
 class Ratio:
-    """densecore / cpu: the median over rounds and the quartiles."""
+    """densecore / cpu: the figure (see above) and the quartiles of the rounds' ratios."""
 
     name: str
-    median: float
+    figure: float
     low: float
     high: float
 
@@ -66,13 +67,27 @@ def measure(case: Case, rounds: int = 15, clock: Callable[[], float] = time.perf
     for call in (host, device):
         call()
     repeats = max(1, int(ROUND_SECONDS / max(seconds(host, 1, clock), 1e-7)))
-    ratios = []
+    times: dict[Callable[[], object], list[float]] = {host: [], device: []}
     for index in range(rounds):
-        first, second = (host, device) if index % 2 else (device, host)
-        times = {first: seconds(first, repeats, clock), second: seconds(second, repeats, clock)}
-        ratios.append(times[device] / max(times[host], 1e-9))
-    quartiles = statistics.quantiles(ratios, n=4)
-    return Ratio(case.name, statistics.median(ratios), quartiles[0], quartiles[2])
+        for call in (host, device) if index % 2 else (device, host):
+            times[call].append(max(seconds(call, repeats, clock), 1e-9))
+    ratios = [ours / theirs for ours, theirs in zip(times[device], times[host], strict=True)]
+    low, middle, high = statistics.quantiles(ratios, n=4)
+    fast = {call: statistics.quantiles(values, n=4)[0] for call, values in times.items()}
+    return Ratio(case.name, middle if clock is time.process_time else fast[device] / fast[host], low, high)
+
+
+def markdown(heading: str, results: Sequence[Ratio]) -> str:
+    """A table of ratios."""
+    rows = [f"| {r.name} | {r.figure:.2f} | {r.low:.2f} .. {r.high:.2f} |" for r in results]
+    return "\n".join([f"| {heading} | ratio | quartiles |", "|---|---:|---:|", *rows])
+
+
+def measure_all(cases: Sequence[Case], threads: int, rounds: int) -> list[Ratio]:
+    """The ratios of all cases with so many host threads."""
+    torch.set_num_threads(threads)
+    clock = time.process_time if threads == 1 else time.perf_counter
+    return [measure(case, rounds, clock) for case in tqdm(cases, disable=None, leave=False)]
 
 
 def parser(title: str) -> argparse.ArgumentParser:
@@ -88,19 +103,13 @@ def parser(title: str) -> argparse.ArgumentParser:
 def main(title: str, cases: Sequence[Case], options: argparse.ArgumentParser | None = None) -> argparse.Namespace:
     """Command line of a benchmark file: measures the cases, prints a table and returns the options."""
     args = (options or parser(title)).parse_args()
-    torch.set_num_threads(args.threads)
-    clock = time.process_time if args.threads == 1 else time.perf_counter
-    chosen = [case for case in cases if args.only in case.name]
-    results = [measure(case, args.rounds, clock) for case in tqdm(chosen, disable=None, leave=False)]
+    results = measure_all([case for case in cases if args.only in case.name], args.threads, args.rounds)
     heading = f"{title}: densecore / cpu, {args.threads} thread{'s' if args.threads > 1 else ''}"
-    rows = [(r.name, f"{r.median:.2f}", f"{r.low:.2f} .. {r.high:.2f}") for r in results]
     if args.markdown:
-        print(f"| {heading} | ratio | quartiles |\n|---|---:|---:|")
-        for row in rows:
-            print("| " + " | ".join(row) + " |")
+        print(markdown(heading, results))
     else:
         table = Table("case", "ratio", "quartiles", title=heading)
-        for row in rows:
-            table.add_row(*row)
+        for r in results:
+            table.add_row(r.name, f"{r.figure:.2f}", f"{r.low:.2f} .. {r.high:.2f}")
         Console().print(table)
     return args
