@@ -89,6 +89,10 @@ def _layer_norm_outputs(
 
 # -- backward -------------------------------------------------------------------------------------------------------
 
+# of a row's sums: which products are fused, in the vectors and in the tail
+TAIL = "a row's products fused in the tail"
+SUMS = {"a row's products rounded": (False, False), TAIL: (False, True), "a row's products fused (torch 2.4)": (True, True)}
+
 
 def _layer_norm_backward(call: Call) -> Iterator[Model]:
     size = int(np.prod(argument(call, 2, "normalized_shape")))
@@ -97,12 +101,10 @@ def _layer_norm_backward(call: Call) -> Iterator[Model]:
     weight = tensor_argument(call, 5, "weight")
     weight = None if weight is None else weight.reshape(-1)
     mask = argument(call, 7, "output_mask")
-    tails = (False, True) if size % max(LANES) else (False,)
     inputs = {
-        (reduction, tail, scalars, words): _input_gradient(dy, x, mean, rstd, weight, reduction, tail, scalars, combine)
-        for reduction, tail, scalars, (words, combine) in product(
-            REDUCTIONS, tails, (True, False), _COMBINATIONS.items()
-        )
+        (reduction, sums, scalars, words): _input_gradient(dy, x, mean, rstd, weight, reduction, sums, scalars, combine)
+        for reduction, sums, scalars, (words, combine) in product(REDUCTIONS, SUMS, (True, False), _COMBINATIONS.items())
+        if sums != TAIL or size % max(LANES)
     }
     unknown = (None, None)  # of long calls the input's gradient alone is judged
     parameters = {
@@ -110,11 +112,11 @@ def _layer_norm_backward(call: Call) -> Iterator[Model]:
         for threads, fused in product(THREADS, (True, False))
     }
     for key, (threads, fused) in product(inputs, parameters):
-        reduction, tail, scalars, words = key
+        reduction, sums, scalars, words = key
         yield model(
             lambda key=key, at=(threads, fused): _chosen(call, mask, [inputs[key], *parameters[at]]),
             order=REDUCTIONS[reduction].replace("adds", "adds a row"),
-            tail="fused in the row's tail" if tail else "",
+            sums=sums,
             scalars=f"a row's factors {'fused' if scalars else 'rounded'}",
             threads=f"the weight's gradient by {threads} thread{'s' if threads > 1 else ''}" if mask[1] or mask[2] else "",
             multiply_add=fusion_words(fused),
@@ -124,13 +126,13 @@ def _layer_norm_backward(call: Call) -> Iterator[Model]:
 
 def _input_gradient(
     dy: Array, x: Array, mean: Array, rstd: Array, weight: Array | None,
-    reduction: tuple[int, str], tail: bool, scalars: bool, combine: Callable[..., Array],
+    reduction: tuple[int, str], sums: str, scalars: bool, combine: Callable[..., Array],
 ) -> Array:  # fmt: skip
     scale = F32(1) / F32(x.shape[1])
     gamma = np.ones_like(x) if weight is None else np.broadcast_to(weight, x.shape)
-    lanes, final = reduction
-    db = orders.lane_products(dy, gamma, lanes, False, final, tail)[:, None]
-    ds = orders.lane_products((dy * x).astype(F32), gamma, lanes, False, final, tail)[:, None]
+    (lanes, final), (fused, tail) = reduction, SUMS[sums]
+    db = orders.lane_products(dy, gamma, lanes, fused, final, tail)[:, None]
+    ds = orders.lane_products((dy * x).astype(F32), gamma, lanes, fused, final, tail)[:, None]
     b = (multiply_add(db, mean, -ds, scalars) * rstd * rstd * rstd * scale).astype(F32)
     c = multiply_add(-b, mean, -(db * rstd * scale).astype(F32), scalars)
     return combine((rstd * dy).astype(F32), gamma, b, x, c)
