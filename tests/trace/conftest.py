@@ -1,4 +1,4 @@
-"""Makes `programs` importable from the tests of this folder."""
+"""Makes `traced_programs` importable from the tests of this folder."""
 
 import sys
 from pathlib import Path

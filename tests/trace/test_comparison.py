@@ -5,7 +5,7 @@ import re
 
 import pytest
 import torch
-from programs import densecore, rewrite, run_traced, script
+from traced_programs import densecore, rewrite, run_traced, script
 
 from torch_densecore.trace import TraceError, compare
 from torch_densecore.trace.html import render

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import densecore, run_traced
+from traced_programs import densecore, run_traced
 
 from torch_densecore.trace import TraceReader, compare
 from torch_densecore.trace.digest import tensor_digest

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 import torch
-from programs import densecore, rewrite, run_traced
+from traced_programs import densecore, rewrite, run_traced
 
 from torch_densecore.trace import TraceError, TraceReader, compare, validate
 from torch_densecore.trace.explain.explanation import explain

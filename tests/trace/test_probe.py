@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from programs import run_traced
+from traced_programs import run_traced
 
 from torch_densecore.trace.explain import orders
 from torch_densecore.trace.probe import blas, linear, trees

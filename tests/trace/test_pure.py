@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from programs import ROOT, densecore, script
+from traced_programs import ROOT, densecore, script
 
 
 def python(code: str, **env: str) -> subprocess.CompletedProcess[str]:

@@ -7,7 +7,7 @@ import time
 
 import pytest
 import torch
-from programs import ROOT, densecore, rewrite, run_traced, script, train
+from traced_programs import ROOT, densecore, rewrite, run_traced, script, train
 
 from torch_densecore.trace import TraceError, TraceReader, record, validate
 from torch_densecore.trace.format import Event

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from programs import ROOT, densecore, script
+from traced_programs import ROOT, densecore, script
 
 TEST = """
 import torch

@@ -6,7 +6,7 @@ import platform
 import pytest
 import torch
 import torch.nn.functional as F
-from programs import run_traced
+from traced_programs import run_traced
 
 from torch_densecore.trace.digest import tensor_digest
 from torch_densecore.trace.explain import estimates, functions
