@@ -32,11 +32,12 @@ GROUPS = {
     "Random numbers": distributions,
 }  # fmt: skip
 WITH_TWO_THREADS = ("GPT training step", "Matrix products", "Flash attention")
+BUSY = 1.5  # programs per core from which a wall clock tells of the others; two threads are not measured then
 INTRODUCTION = """# Speed
 
 Time of densecore divided by the time of torch's own CPU op on the same machine: below 1 is faster than the host. Ratios depend on
 the CPU, so measure your own: `python benchmarks/speed_page.py` writes this page. `benchmarks/timing.py` tells how a ratio is taken:
-both sides in turn, round by round; CPU time with one thread, wall clock with two."""
+both sides in turn, round by round; CPU time with one thread, wall clock with two (left out where the machine was busy)."""
 
 
 def cpu_name() -> str:
@@ -46,13 +47,17 @@ def cpu_name() -> str:
     return found[1] if found else platform.processor() or platform.machine()
 
 
+def load_per_core() -> float:
+    """Programs that want a core, over the last minute."""
+    return os.getloadavg()[0] / (os.cpu_count() or 1)
+
+
 def host_line(rounds: int) -> str:
     """What was measured where, for the head of a group."""
-    level, cores = torch.backends.cpu.get_cpu_capability(), os.cpu_count() or 1
-    load = os.getloadavg()[0] / cores
+    level, load = torch.backends.cpu.get_cpu_capability(), load_per_core()
     return (
-        f"{cpu_name()}, {cores} cores, {level}, torch {torch.__version__}; {rounds} rounds; programs that wanted a core meanwhile: "
-        f"{load:.1f} for each core."
+        f"{cpu_name()}, {os.cpu_count()} cores, {level}, torch {torch.__version__}; {rounds} rounds; programs that wanted a core "
+        f"meanwhile: {load:.1f} for each core."
     )
 
 
@@ -60,7 +65,7 @@ def measured(name: str, rounds: int) -> str:
     """The tables of a group."""
     module = GROUPS[name]
     tables = []
-    for threads in (1, 2) if name in WITH_TWO_THREADS else (1,):
+    for threads in (1, 2) if name in WITH_TWO_THREADS and load_per_core() < BUSY else (1,):
         heading = f"{threads} thread{'s' if threads > 1 else ''}"
         tables.append(markdown(heading, measure_all(module.CASES, threads, rounds)))
     if module is gpt_step:

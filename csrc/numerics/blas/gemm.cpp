@@ -236,6 +236,21 @@ struct Region {
     }
   }
 
+  // One thread has nothing to claim.
+  void run_alone() const {
+    for (int64_t b = first_block; b < end_block; ++b) {
+      block(b, 0, 0).pack_tiles(0, tile_count());
+      for (int64_t group = 0; group < groups; ++group) {
+        const Block at = block(b, group, 0);
+        const int64_t panels_here = at.panel_count(), tiles_here = at.tile_count();
+        at.pack_panels(0, panels_here);
+        for (int64_t t = 0; t < tiles_here; ++t) {
+          for (int64_t p = 0; p < panels_here; ++p) at.compute(p, t);
+        }
+      }
+    }
+  }
+
   void run_thread(int64_t thread) {
     for (;;) {
       const int64_t next = __atomic_fetch_add(&claimed, 1, __ATOMIC_RELAXED);
@@ -266,11 +281,15 @@ void multiply(const Product& product, bool parallel) {
   for (int64_t v = 0; v < product.v_size; v += v_size) {
     for (int64_t w = 0; w < product.w_size; w += w_size) {
       for (int64_t b = 0; b < k_blocks; b += blocks_at_once) {
-        std::memset(states, 0, static_cast<size_t>(state_count) * sizeof(int32_t));
         const int64_t v_end = smaller(v + v_size, product.v_size);
         Region region{product, v, v_end, w, smaller(w + w_size, product.w_size), b, smaller(b + blocks_at_once, k_blocks), k_blocks,
                       threads, group_panels, ceil_div(ceil_div(v_end - v, kPanel), group_panels), ranges, tiles, carry, panels, states};
-        run(threads > 1, threads, [&](int64_t thread) { region.run_thread(thread); });
+        if (threads == 1) {
+          region.run_alone();
+        } else {
+          std::memset(states, 0, static_cast<size_t>(state_count) * sizeof(int32_t));
+          parallel_run(threads, [&](int64_t thread) { region.run_thread(thread); });
+        }
       }
     }
   }
