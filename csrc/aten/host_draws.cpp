@@ -88,7 +88,9 @@ void count_host_draws() {
 bool counting_host_draws() { return detail::counting.load(); }
 
 void look_for_draws() {
-  if (!counting_host_draws() && drawn_from()) uncounted().drawn = true;
+  if (counting_host_draws() || !drawn_from()) return;
+  if (is_emulated_on_cpu("aten::normal_")) return forget_draws();  // these were the reference's
+  uncounted().drawn = true;
 }
 
 void forget_draws() {
@@ -96,7 +98,7 @@ void forget_draws() {
 }
 
 void detail::first_transfer() {
-  if (!is_emulated_on_cpu("aten::normal_")) look_for_draws();
+  look_for_draws();
   count_host_draws();
   if (uncounted().drawn) detail::draws.fetch_add(1);
 }
