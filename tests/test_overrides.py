@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -145,15 +146,22 @@ def test_fields_follow_the_profile_in_force() -> None:
         assert same(x.sum(), two)
 
 
-def test_fields_that_an_op_does_not_heed_are_refused() -> None:
+def test_fields_that_an_op_does_not_heed_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(OverrideError, match="mm does not heed threads: its kernel heeds"):
         override({"aten::mm": {"threads": 2}})
     with pytest.raises(OverrideError, match=r"unknown profile field 'thread'; did you mean threads\?"):
         override({"aten::sum": {"thread": 2}})
+    assert str(override("mm={blas=accelerate}").rules[0]) == "mm={blas=accelerate}"
+    with pytest.raises(OverrideError, match="unknown blas model 'acelerate'; known: accelerate"):
+        override("mm={blas=acelerate}")
     with pytest.raises(OverrideError, match="threads must be 1..1024"):
         override({"aten::sum": {"threads": 0}})
     with pytest.raises(OverrideError, match="which mode 'host' does not run"):
         override({"aten::sum": {"threads": 2, "mode": "host"}})
+    monkeypatch.setenv("DENSECORE_KERNELS", "off")
+    with pytest.raises(OverrideError, match="no kernel of ours runs"):
+        override({"aten::sum": {"threads": 2}})
+    monkeypatch.undo()
     heeding = override({"@reduction": {"threads": 2}}).rules[0].match.ops
     assert "aten::sum.dim_IntList" in heeding and "aten::cumsum" not in heeding
 
@@ -266,6 +274,25 @@ def test_one_context_is_entered_again_and_decorates() -> None:
     with context, context:
         x.mm(x)
     assert hits(context) == [2]
+
+
+def test_generators_and_coroutines_hold_it_while_they_run() -> None:
+    x = draws(4, 4)
+    context = override({"mm": "host"})
+
+    @context
+    def products() -> Iterator[torch.Tensor]:
+        yield x.mm(x)
+        yield x.mm(x)
+
+    @context
+    async def product() -> torch.Tensor:
+        return x.mm(x)
+
+    for _ in products():
+        x.mm(x)
+    asyncio.run(product())
+    assert hits(context) == [3] and overrides.active() == []
 
 
 def test_other_threads_follow_the_process() -> None:

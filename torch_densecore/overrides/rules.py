@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -111,6 +112,8 @@ def _text_of(key: Any) -> str:
 def _heeding(match: Match, word: str, setting: Setting) -> Match:
     """Those of the ops that heed every field of the setting."""
     wanted = {name for name, _ in setting.fields}
+    if wanted and os.environ.get("DENSECORE_KERNELS") == "off":
+        raise OverrideError("with DENSECORE_KERNELS=off no kernel of ours runs that could heed a field of the profile")
     heeding = tuple(op for op in match.ops if wanted <= registry.get(op).fields)
     if wanted and not heeding:
         heeded = sorted(set().union(*(registry.get(op).fields for op in match.ops)))

@@ -7,6 +7,7 @@ within the context, and `torch.jit.fork`. Threads of Python's own (`threading`, 
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 import os
 import sys
@@ -15,6 +16,8 @@ import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
+
+from torch.utils._contextlib import context_decorator
 
 from torch_densecore.overrides import check, modules, profiles, report
 from torch_densecore.overrides.errors import OverriddenOpError, OverrideError
@@ -31,14 +34,13 @@ _lock = threading.RLock()
 _choices: dict[int, Choice] = {}  # by the tag that the extension knows them by, while their table lives
 _tags = itertools.count()
 _process: Any = None  # the table of the process
+_observed: tuple[str, ...] = ()  # ops of whose calls the observers are told
+observers: list[Callable[[str, list[Any], list[Any]], None]] = []
 _OWN = str(Path(__file__).parent)
 
 
-def build(layers: tuple[Layer, ...], observed: tuple[str, ...] = ()) -> Any:
-    """The `_C.OverrideTable` of these layers; it carries them as `layers`, and whether it needs to know the modules.
-
-    The observers are told of every call of the ops `observed`.
-    """
+def build(layers: tuple[Layer, ...]) -> Any:
+    """The `_C.OverrideTable` of these layers; it carries them as `layers`, and whether it needs to know the modules."""
     from torch_densecore import _C
 
     table = _C.OverrideTable()
@@ -48,7 +50,7 @@ def build(layers: tuple[Layer, ...], observed: tuple[str, ...] = ()) -> Any:
     for op, choices in choices_by_op(layers).items():
         table.add(op, [_native(choice, tags) for choice in choices])
         table.needs_modules |= any(choice.scopes or choice.mode == "check" for choice in choices)
-    for op in observed:
+    for op in _observed:
         table.add(op, [_C.OverrideChoice(scopes=[], mode="observe", reference="host", profile=None, counters=[], tag=0)])
     return table
 
@@ -83,10 +85,13 @@ def active() -> list[str]:
 
 
 def apply(observed: tuple[str, ...] = ()) -> None:
-    """Puts into force, for the process, what the environment asks for; called again, it replaces what it put before."""
+    """Puts into force, for the process, what the environment asks for; called again, it replaces what it put before.
+
+    The observers are told of every call of the ops `observed`.
+    """
     from torch_densecore import _C
 
-    global _process
+    global _process, _observed
     environment = os.environ.get(ENVIRONMENT, "")
     layers: list[list[Rule]] = [[], [], []]  # files, environment, command line
     for rule in from_text(environment, ENVIRONMENT):
@@ -100,8 +105,9 @@ def apply(observed: tuple[str, ...] = ()) -> None:
             uninstall(_process)
             report.forget(rule for layer in _process.layers for rule in layer)
             _process = None
+        _observed = observed
         if any(layers) or observed:
-            _process = build(tuple(layers), observed)
+            _process = build(tuple(layers))
             install(_process)
             report.watch(rule for layer in layers for rule in layer)
         _C.set_process_overrides(_process)
@@ -122,9 +128,6 @@ def attach() -> None:
             observer(op, arguments, results)
 
     _C.attach_overrides(refuse=refuse, compare=compare, observe=observe)
-
-
-observers: list[Callable[[str, list[Any], list[Any]], None]] = []
 
 
 class override:  # noqa: N801  (used like a function)
@@ -164,12 +167,14 @@ class override:  # noqa: N801  (used like a function)
         uninstall(table)
 
     def __call__(self, function: Function) -> Function:
-        """Decorator."""
+        """Decorator for functions, generators and coroutines: in force while they run."""
+        if not inspect.iscoroutinefunction(function):
+            return context_decorator(lambda: self, function)
 
         @functools.wraps(function)
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
+        async def wrapper(*args: Any, **kwargs: Any) -> Any:
             with self:
-                return function(*args, **kwargs)
+                return await function(*args, **kwargs)
 
         return wrapper  # type: ignore[return-value]
 

@@ -15,16 +15,16 @@ import dataclasses
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from torch_densecore import profile
+from torch_densecore import profile, registry
 from torch_densecore.overrides.errors import OverrideError
 
 MODES = ("densecore", "host", "oracle", "error", "check")
 REFERENCES = ("host", "oracle")
 ACTIONS = ("stop", "log")
 RUN_OURS = (None, "densecore", "check")  # modes in which a profile's fields have an effect
-FIELDS = tuple(f.name for f in dataclasses.fields(profile.Profile) if f.name not in ("name", "torch", "system"))
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,12 @@ def parse(value: Any) -> Setting:
     return _mode(text)
 
 
+@cache
+def fields() -> tuple[str, ...]:
+    """The profile's fields that some op heeds."""
+    return tuple(sorted({name for op in registry.load().values() for name in op.fields}))
+
+
 def near(word: str, known: Iterable[str]) -> str:
     """`; did you mean a, b?`, or a full stop."""
     close = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
@@ -89,13 +95,14 @@ def _from_mapping(values: Mapping[str, Any]) -> Setting:
     given = dict(values)
     setting = _mode(str(given.pop("mode"))) if "mode" in given else Setting()
     for name in given:
-        if name not in FIELDS:
-            raise OverrideError(f"unknown profile field {name!r}{near(name, FIELDS)} Fields: {', '.join(FIELDS)}, and mode")
+        if name not in fields():
+            raise OverrideError(f"unknown profile field {name!r}{near(name, fields())} Fields: {', '.join(fields())}, and mode")
     if given and setting.mode not in RUN_OURS:
         raise OverrideError(f"fields of the profile change our kernel, which mode {setting.mode!r} does not run")
     if not given and setting.mode is None:
         raise OverrideError("an empty override: name a mode or a profile field")
     try:
+        given |= {kind: profile.model(kind, given[kind]) for kind in ("blas", "libm") if isinstance(given.get(kind), str)}
         profile.current().replace(**given)
     except profile.ProfileError as error:
         raise OverrideError(f"{error}") from error

@@ -22,6 +22,7 @@ def main(job_file: str) -> int:
     observer = Observer(job["steps"])
     observer.start()
     error = _run(job["command"])
+    observer.stop()
     out: dict[str, Any] = {"error": error}
     if not error:
         out |= _results(observer, Path(job["parameters"]), job["store"])

@@ -68,6 +68,10 @@ class Observer:
         scope.observers.append(self._left_device)
         scope.apply(observed=LEAVING)
 
+    def stop(self) -> None:
+        """What happens from now on is not the script's."""
+        self._busy = True
+
     def parameters(self) -> list[torch.Tensor]:
         """The parameters of all optimizers, in the order in which they were given."""
         return [p for optimizer in self._optimizers.values() for group in optimizer.param_groups for p in group["params"]]
