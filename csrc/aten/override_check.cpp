@@ -27,10 +27,12 @@ bool is_written(const c10::Argument& argument) {
 
 template <class Visit>
 void visit_tensors(const IValue& value, const Visit& visit) {
-  if (value.isTensor()) {
-    if (value.toTensor().defined()) visit(value.toTensor());
-  } else if (value.isTensorList()) {
-    for (const at::Tensor& tensor : value.toTensorVector()) visit(tensor);
+  const auto visit_one = [&](const at::Tensor& tensor) {
+    if (tensor.defined() && tensor.has_storage()) visit(tensor);
+  };
+  if (value.isTensor()) visit_one(value.toTensor());
+  if (value.isTensorList()) {
+    for (const at::Tensor& tensor : value.toTensorVector()) visit_one(tensor);
   }
 }
 
@@ -44,7 +46,7 @@ class Copier {
   }
 
   IValue copy(const IValue& value) const {
-    if (value.isTensor() && value.toTensor().defined()) return copy(value.toTensor());
+    if (value.isTensor()) return copy(value.toTensor());
     if (!value.isTensorList()) return value;
     auto tensors = value.toTensorVector();
     for (auto& tensor : tensors) tensor = copy(tensor);
@@ -62,6 +64,7 @@ class Copier {
   }
 
   at::Tensor copy(const at::Tensor& tensor) const {
+    if (!tensor.defined() || !tensor.has_storage()) return tensor;
     const auto found = storages_.find(tensor.storage().unsafeGetStorageImpl());
     if (found == storages_.end()) return tensor;
     const auto backend = tensor.is_privateuseone() ? c10::DispatchKey::PrivateUse1 : c10::DispatchKey::CPU;
