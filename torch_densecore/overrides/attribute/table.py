@@ -48,7 +48,7 @@ def show(study: Study, found: list[Row]) -> None:
 def ulps(distance: float | None) -> str:
     if distance is None or distance == float("inf"):
         return "NaN/number"
-    return f"{distance:.6g} ulp"
+    return f"{distance:.0f} ulp" if distance < 1e6 else f"{distance:.2g} ulp"
 
 
 def number(value: float | None) -> str:
