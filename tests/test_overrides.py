@@ -673,6 +673,21 @@ def test_traces_say_which_overrides_were_in_force(tmp_path: Path) -> None:
     assert outer.rules[0].described in note and inner.rules[0].described in note
 
 
+def test_certificates_carry_overrides_and_stay_out_of_the_tree(tmp_path: Path) -> None:
+    from torch_densecore.certify import certificates, sweep
+
+    usual = profile.current()
+    assert sweep.describe(usual) == usual.describe()
+    with override({"exp": "host"}) as context:
+        described = sweep.describe(usual)
+    assert described["overrides"] == [context.rules[0].described]
+    made = certificates.Certificate("aten::exp", "float32", "quick", 1, 1, 0, 0, 1, [], described, "")
+    with pytest.raises(ValueError, match=r"swept under overrides \(exp=host"):
+        certificates.store(made)
+    certificates.store(made, tmp_path)
+    assert certificates.load("aten::exp", tmp_path) == [made]
+
+
 # emulation
 
 

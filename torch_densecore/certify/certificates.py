@@ -84,6 +84,8 @@ def store(new: Certificate, folder: Path = FOLDER) -> None:
     """Put a certificate in place of an older one of the same dtype, mode and shard; complete sets of shards are merged."""
     if new.off:
         raise ValueError(f"{new.op} {new.dtype}: {new.off} elements are off, which is no certificate")
+    if folder == FOLDER and (active := new.profile.get("overrides")):
+        raise ValueError(f"{new.op}: swept under overrides ({', '.join(active)}), which is no certificate of the kernel")
     kept = [c for c in load(new.op, folder) if c.key != new.key] + [new]
     _write(new.op, _merged(kept), folder)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from .. import overrides
 from .. import profile as profiles
 from ..oracle import cache
 from . import specs
@@ -164,10 +165,16 @@ def worker_pool(jobs: int) -> ProcessPoolExecutor | None:
     return ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=torch.set_num_threads, initargs=(1,))
 
 
+def describe(profile: profiles.Profile) -> dict[str, Any]:
+    """The profile as a certificate carries it, with the overrides under which the sweep ran, if any."""
+    active = overrides.active()
+    return {**profile.describe(), "overrides": active} if active else profile.describe()
+
+
 def certificate(plan: Plan, tally: Tally, profile: profiles.Profile) -> Certificate:
     """The certificate of a finished sweep."""
     shard = "" if plan.shard[1] == 1 else f"{plan.shard[0]}/{plan.shard[1]}"
     return Certificate(
         plan.op, plan.dtype, plan.mode, tally.inputs, tally.elements, tally.off, tally.both_raised, tally.pure_inputs,
-        tally.provenance, profile.describe(), oracle_for(profile.torch).wheel.sha256, shard, tally.threads,
+        tally.provenance, describe(profile), oracle_for(profile.torch).wheel.sha256, shard, tally.threads,
     )  # fmt: skip
