@@ -51,7 +51,7 @@ def case(size: str, dropout: float) -> Case:
 CASES = [case(size, dropout) for size in SIZES for dropout in (0.0, 0.2)]
 
 
-def op_times(step: Callable[[], object], steps: int = 3) -> dict[str, float]:
+def op_times(step: Callable[[], object], steps: int = 1) -> dict[str, float]:
     """Self time of each op in microseconds per step."""
     step()
     with profile(activities=[ProfilerActivity.CPU]) as recorded:
