@@ -13,6 +13,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "coverage": ("torch_densecore.coverage", "Every op of the device: tier, dtypes, certificate."),
     "oracle": ("torch_densecore.oracle.commands", "Ask the reference wheel for its bits; survey this host against it."),
     "certify": ("torch_densecore.certify.commands", "Sweep operators against the reference wheel and store certificates."),
+    "certificates": ("torch_densecore.certify.table", "What was swept against the reference wheel, from the certificates."),
     "run": ("torch_densecore.launcher", "Run an unmodified script with the reference's bits."),
     "overrides": ("torch_densecore.overrides.command", "What op-by-op overrides are in force, and where each came from."),
     "attribute": (

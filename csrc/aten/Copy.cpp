@@ -3,6 +3,7 @@
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/copy_native.h>
+#include <ATen/ops/real.h>
 
 #include "aten/Convert.h"
 #include "aten/host_call.h"
@@ -24,6 +25,10 @@ void check_half_to_integer(const at::Tensor& self, const at::Tensor& src) {
 
 at::Tensor& copy_(at::Tensor& self, const at::Tensor& src, bool non_blocking) {
   if (src.is_cpu() && self.is_privateuseone()) on_transfer_from_host();
+  if (at::isComplexType(src.scalar_type()) && at::isIntegralType(self.scalar_type(), /*includeBool=*/false)) {
+    TORCH_WARN_ONCE("Casting complex values to real discards the imaginary part");  // as torch's copy_ says
+    return copy_(self, at::real(src), non_blocking);
+  }
   if (converts_to_integer(self, src) && self.layout() == src.layout()) return convert_to_integer(self, src);
   check_half_to_integer(self, src);
   if (self.is_same(src)) return self;

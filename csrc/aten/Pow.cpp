@@ -1,5 +1,6 @@
 // ATen's Pow.cpp: float32 results.
 #include <ATen/core/Tensor.h>
+#include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/pow_ops.h>
@@ -132,6 +133,7 @@ DENSECORE_OP("aten::pow.Scalar", pow_scalar);
 Tensor& pow_scalar_out(const Scalar& base, const Tensor& exponent, Tensor& out) {
   if (!claims(base, exponent) || !is_float(out)) return host::call<at::_ops::pow_Scalar_out>(base, exponent, out);
   const Tensor input = as_float(exponent);
+  at::native::resize_output(out, input.sizes());  // contiguous, as above
   auto iter = TensorIterator::binary_op(out, one_value(base, input), input);
   run_base(iter, base);
   return out;

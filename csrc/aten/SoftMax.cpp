@@ -42,10 +42,12 @@ Split split_at(const Tensor& t, int64_t dim) {
 
 Tensor contiguous_empty(const Tensor& like) { return at::empty(like.sizes(), like.options()); }
 
-// Writes what a functional form computed into an out tensor.
+// Writes what a functional form computed into an out tensor. ATen's kernels take no notice of the tensor's strides: they write a
+// contiguous result from its first element on.
 Tensor& write_out(const Tensor& result, Tensor& out) {
   at::native::resize_output(out, result.sizes());
-  return out.copy_(result);
+  out.as_strided(result.sizes(), result.strides()).copy_(result);
+  return out;
 }
 
 // ---- forward -------------------------------------------------------------------------------------------------------------

@@ -54,26 +54,30 @@ at::Tensor clamp_numbers(at::ScalarType type, const at::Tensor& self, const Boun
   return iter.output();
 }
 
-// Functional, in-place and out form of an op whose arguments after self are `Args`, which bounds() turns into bounds.
-template <class Functional, class InPlace, class Out, auto bounds, class... Args>
+// Functional, in-place and out form of an op whose arguments after self are `Args`, which bounds() turns into bounds. promotes: a
+// floating bound makes an integer self floating (clamp); otherwise the bound becomes an integer (hardtanh), which is the host's.
+template <class Functional, class InPlace, class Out, auto bounds, bool promotes, class... Args>
 struct ClampNumbers {
+  static bool claims(const at::Tensor& self, at::ScalarType type, const Bound& lower, const Bound& upper) {
+    return is_claimed(type, lower, upper) && (promotes || type == self.scalar_type());
+  }
   static at::Tensor functional(const at::Tensor& self, Args... args) {
     const auto [lower, upper] = bounds(args...);
     const auto type = clamp_type(self, lower, upper);
-    if (!is_claimed(type, lower, upper)) return host::call<Functional>(self, args...);
+    if (!claims(self, type, lower, upper)) return host::call<Functional>(self, args...);
     return clamp_numbers(type, self, lower, upper);
   }
   static at::Tensor& in_place(at::Tensor& self, Args... args) {
     const auto [lower, upper] = bounds(args...);
     const auto type = clamp_type(self, lower, upper);
-    if (!is_claimed(type, lower, upper) || type != self.scalar_type()) return host::call<InPlace>(self, args...);
+    if (!claims(self, type, lower, upper) || type != self.scalar_type()) return host::call<InPlace>(self, args...);
     clamp_numbers(type, self, lower, upper, self);
     return self;
   }
   static at::Tensor& out(const at::Tensor& self, Args... args, at::Tensor& out) {
     const auto [lower, upper] = bounds(args...);
     const auto type = clamp_type(self, lower, upper);
-    if (!is_claimed(type, lower, upper)) return host::call<Out>(self, args..., out);
+    if (!claims(self, type, lower, upper)) return host::call<Out>(self, args..., out);
     return compute_into(out, type, [&](const at::Tensor& target) { return clamp_numbers(type, self, lower, upper, target); },
                         [&] { host::error<Out>(self, args..., out); });
   }
@@ -86,22 +90,22 @@ Bounds upper_only(const at::Scalar& upper) { return {std::nullopt, upper}; }
 Bounds zero() { return {at::Scalar(0), std::nullopt}; }
 Bounds two_numbers(const at::Scalar& lower, const at::Scalar& upper) { return {lower, upper}; }
 
-using Clamp = ClampNumbers<at::_ops::clamp, at::_ops::clamp_, at::_ops::clamp_out, &both, const Bound&, const Bound&>;
+using Clamp = ClampNumbers<at::_ops::clamp, at::_ops::clamp_, at::_ops::clamp_out, &both, true, const Bound&, const Bound&>;
 DENSECORE_OP("aten::clamp", Clamp::functional);
 DENSECORE_OP("aten::clamp_", Clamp::in_place);
 DENSECORE_OP("aten::clamp.out", Clamp::out);
-using ClampMin = ClampNumbers<at::_ops::clamp_min, at::_ops::clamp_min_, at::_ops::clamp_min_out, &lower_only, const at::Scalar&>;
+using ClampMin = ClampNumbers<at::_ops::clamp_min, at::_ops::clamp_min_, at::_ops::clamp_min_out, &lower_only, true, const at::Scalar&>;
 DENSECORE_OP("aten::clamp_min", ClampMin::functional);
 DENSECORE_OP("aten::clamp_min_", ClampMin::in_place);
 DENSECORE_OP("aten::clamp_min.out", ClampMin::out);
-using ClampMax = ClampNumbers<at::_ops::clamp_max, at::_ops::clamp_max_, at::_ops::clamp_max_out, &upper_only, const at::Scalar&>;
+using ClampMax = ClampNumbers<at::_ops::clamp_max, at::_ops::clamp_max_, at::_ops::clamp_max_out, &upper_only, true, const at::Scalar&>;
 DENSECORE_OP("aten::clamp_max", ClampMax::functional);
 DENSECORE_OP("aten::clamp_max_", ClampMax::in_place);
 DENSECORE_OP("aten::clamp_max.out", ClampMax::out);
-using Relu = ClampNumbers<at::_ops::relu, at::_ops::relu_, at::_ops::relu_out, &zero>;
+using Relu = ClampNumbers<at::_ops::relu, at::_ops::relu_, at::_ops::relu_out, &zero, true>;
 DENSECORE_OP("aten::relu", Relu::functional);
 DENSECORE_OP("aten::relu_", Relu::in_place);
-using Hardtanh = ClampNumbers<at::_ops::hardtanh, at::_ops::hardtanh_, at::_ops::hardtanh_out, &two_numbers, const at::Scalar&, const at::Scalar&>;
+using Hardtanh = ClampNumbers<at::_ops::hardtanh, at::_ops::hardtanh_, at::_ops::hardtanh_out, &two_numbers, false, const at::Scalar&, const at::Scalar&>;
 DENSECORE_OP("aten::hardtanh", Hardtanh::functional);
 DENSECORE_OP("aten::hardtanh_", Hardtanh::in_place);
 DENSECORE_OP("aten::hardtanh.out", Hardtanh::out);

@@ -136,10 +136,8 @@ at::Tensor& logit_(at::Tensor& self, std::optional<double> eps) {
 DENSECORE_OP("aten::logit_", logit_);
 
 at::Tensor& logit_out(const at::Tensor& self, std::optional<double> eps, at::Tensor& out) {
-  if (self.scalar_type() != at::kFloat || out.scalar_type() != at::kFloat) {
-    return host::call<at::_ops::logit_out>(self, eps, out);
-  }
-  auto iter = at::TensorIterator::unary_op(out, self);
+  if (!becomes_float(self) || out.scalar_type() != at::kFloat) return host::call<at::_ops::logit_out>(self, eps, out);
+  auto iter = at::TensorIterator::unary_op(out, as_float(self));
   run_logit(iter, eps);
   return out;
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from torch_densecore.certify.certificates import Certificate
 from torch_densecore.certify.comparison import Report
 
 pytestmark = pytest.mark.oracle
+FILE = "certificates.json"
 
 
 def _certificate(**changes: object) -> Certificate:
@@ -25,28 +27,68 @@ def _certificate(**changes: object) -> Certificate:
 
 
 def test_store_replace_and_withdraw(tmp_path: Path) -> None:
-    certificates.store(_certificate(), tmp_path)
-    certificates.store(_certificate(elements=20), tmp_path)
-    certificates.store(_certificate(dtype="float64"), tmp_path)
-    assert [c.elements for c in certificates.load("aten::exp", tmp_path)] == [20, 10]
-    assert certificates.summary("aten::exp", tmp_path) == "float32 full 20; float64 full 10"
-    certificates.withdraw("aten::exp", "float32", tmp_path)
-    assert [c.dtype for c in certificates.load_all(tmp_path)] == ["float64"]
-    certificates.withdraw("aten::exp", "float64", tmp_path)
-    assert not list(tmp_path.iterdir()) and certificates.summary("aten::exp", tmp_path) == ""
+    certificates.store(_certificate(), tmp_path / FILE)
+    certificates.store(_certificate(elements=20), tmp_path / FILE)
+    certificates.store(_certificate(dtype="float64"), tmp_path / FILE)
+    assert [c.elements for c in certificates.load("aten::exp", tmp_path / FILE)] == [20, 10]
+    assert certificates.summary("aten::exp", tmp_path / FILE) == "float32 full 20; float64 full 10"
+    certificates.withdraw("aten::exp", "float32", tmp_path / FILE)
+    assert [c.dtype for c in certificates.load_all(tmp_path / FILE)] == ["float64"]
+    certificates.withdraw("aten::exp", "float64", tmp_path / FILE)
+    assert not list(certificates.load_all(tmp_path / FILE)) and certificates.summary("aten::exp", tmp_path / FILE) == ""
+
+
+def test_a_full_sweep_replaces_a_quick_one(tmp_path: Path) -> None:
+    certificates.store(_certificate(mode="quick"), tmp_path / FILE)
+    certificates.store(_certificate(mode="quick", dtype="float64"), tmp_path / FILE)
+    certificates.store(_certificate(mode="exhaustive", passes=["in order"]), tmp_path / FILE)
+    assert [(c.dtype, c.mode) for c in certificates.load_all(tmp_path / FILE)] == [
+        ("float32", "quick"), ("float32", "exhaustive"), ("float64", "quick"),
+    ]  # fmt: skip
+    certificates.store(_certificate(), tmp_path / FILE)
+    certificates.store(_certificate(mode="quick"), tmp_path / FILE)
+    assert [(c.dtype, c.mode) for c in certificates.load_all(tmp_path / FILE)] == [
+        ("float32", "full"), ("float32", "exhaustive"), ("float64", "quick"),
+    ]  # fmt: skip
+
+
+def test_files_keep_what_was_stored(tmp_path: Path) -> None:
+    stored = [
+        _certificate(provenance=["expf"], threads=[1, 2]), _certificate(mode="exhaustive", passes=["in order", "strided"]),
+        _certificate(dtype="float64", profile={"name": "q"}), _certificate(dtype="int64", shard="1/3"),
+    ]  # fmt: skip
+    for certificate in stored:
+        certificates.store(certificate, tmp_path / FILE)
+    assert certificates.load("aten::exp", tmp_path / FILE) == stored
+
+
+def test_the_table_adds_up_dtypes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from torch_densecore.cli import main
+
+    for changes in ({"threads": [1, 4]}, {"dtype": "int64", "threads": [2]}, {"mode": "exhaustive", "passes": ["in order"]}):
+        certificates.store(_certificate(**changes), tmp_path / FILE)
+    certificates.store(_certificate(op="aten::mm", provenance=["sgemm"]), tmp_path / FILE)
+    folder = ["--file", str(tmp_path / FILE)]
+    assert main(["certificates", *folder, "--json", "exp"]) == 0
+    exhaustive, full = json.loads(capsys.readouterr().out)
+    assert full["dtypes"] == "float32, int64" and full["elements"] == 20 and full["threads"] == "1 2 4"
+    assert exhaustive["mode"] == "exhaustive: in order"
+    assert main(["certificates", *folder]) == 0
+    assert "2 operators, 4 certificates (1 exhaustive, 3 full, 0 quick); 40 elements compared, 0 off" in capsys.readouterr().out
+    assert main(["certificates", *folder, "nothing"]) == 1
 
 
 def test_a_difference_is_no_certificate(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no certificate"):
-        certificates.store(_certificate(off=1), tmp_path)
+        certificates.store(_certificate(off=1), tmp_path / FILE)
 
 
 def test_shards_are_merged(tmp_path: Path) -> None:
-    certificates.store(_certificate(shard="1/2", provenance=["expf"]), tmp_path)
-    certificates.store(_certificate(), tmp_path)
-    assert len(certificates.load("aten::exp", tmp_path)) == 2
-    certificates.store(_certificate(shard="2/2", elements=5), tmp_path)
-    (merged,) = certificates.load("aten::exp", tmp_path)
+    certificates.store(_certificate(shard="1/2", provenance=["expf"]), tmp_path / FILE)
+    certificates.store(_certificate(), tmp_path / FILE)
+    assert len(certificates.load("aten::exp", tmp_path / FILE)) == 2
+    certificates.store(_certificate(shard="2/2", elements=5), tmp_path / FILE)
+    (merged,) = certificates.load("aten::exp", tmp_path / FILE)
     assert merged.shard == "" and merged.elements == 15 and merged.provenance == ["expf"] and merged.inputs == 6
 
 

@@ -7,6 +7,7 @@ import torch
 
 from torch_densecore.certify import bits, inputs, specs
 from torch_densecore.certify.comparison import resolve
+from torch_densecore.certify.families import BESIDE, IN_ORDER, STRIDED, Exhaustive, Sweep
 
 DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.uint8, torch.bool, torch.complex64]
 
@@ -67,4 +68,29 @@ def test_unknown_operator_names_near_ones() -> None:
         specs.spec("add")
     with pytest.raises(ValueError, match="no exhaustive sweep"):
         specs.spec("aten::mm").cases(torch.float32, exhaustive=True)
-    assert len(specs.spec("aten::exp").cases(torch.float32, exhaustive=True)) == 4096
+
+
+def test_an_exhaustive_sweep_tries_every_pattern_in_every_pass() -> None:
+    every = Exhaustive((IN_ORDER, STRIDED, BESIDE), block=5000)
+    calls = [case() for case in every(Sweep("aten::sin", torch.float16))]
+    per_pass = len(calls) // 3
+    for how, part in zip(every.passes, (calls[i : i + per_pass] for i in range(0, len(calls), per_pass)), strict=True):
+        words = torch.cat([call.args[0].view(torch.int16).clone() for call in part])
+        assert len(words.unique()) == 1 << 16, how
+        assert {call.args[0].is_contiguous() for call in part} == {how != STRIDED}
+    assert every.describe() == ["in order", "strided", "beside 1000.0"]
+    assert len(specs.spec("aten::exp").cases(torch.float32, exhaustive=True)) == 1366
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_every_group_of_four_has_its_neighbour(place: int) -> None:
+    x = torch.arange(7.0)
+    groups = inputs.with_neighbour(x, -1.0, place).view(-1, 4)
+    assert (groups[:, place] == -1).all()
+    rest = groups[:, [i for i in range(4) if i != place]].flatten()
+    assert rest.tolist() == [*x.tolist(), -1.0, -1.0]
+
+
+def test_zeros_are_of_both_signs() -> None:
+    zeros = inputs.values(torch.float32, 100, 1, "zeros")
+    assert not zeros.any() and 20 < zeros.signbit().sum() < 80

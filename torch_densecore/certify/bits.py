@@ -82,6 +82,8 @@ class Difference:
 
 def first_difference(output: int, ours: torch.Tensor, reference: torch.Tensor) -> tuple[int, Difference | None]:
     """Number of differing elements, and the first of them in row-major order."""
+    if torch.equal(words(ours), words(reference)):  # nearly always, and cheaper than to look for NaN
+        return 0, None
     different = unequal(ours, reference)
     count = int(different.sum())
     if not count:

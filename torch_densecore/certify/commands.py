@@ -28,11 +28,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--quick", action="store_true", help="only the most telling sizes")
     mode.add_argument("--exhaustive", action="store_true", help="every bit pattern (elementwise, at most 32 bits)")
+    parser.add_argument("--missing", action="store_true", help="only operators and dtypes without a certificate of this mode")
     parser.add_argument("--shard", type=_shard, default=(1, 1), metavar="i/n", help="only this part of the cases")
     parser.add_argument("--jobs", type=int, default=1, help="worker processes")
     parser.add_argument("--profile", help="reference profile (default: the current one)")
     parser.add_argument("--device", default=DEVICE, help="device to judge; certificates are stored for densecore only")
-    parser.add_argument("--out", type=Path, default=certificates.FOLDER, help="folder of the certificates")
+    parser.add_argument("--out", type=Path, default=certificates.FILE, help="file of the certificates")
     parser.add_argument("--list", action="store_true", help="show the declared operators and the number of cases, and stop")
 
 
@@ -44,12 +45,17 @@ def _plans(options: argparse.Namespace) -> list[sweep.Plan]:
         names = [name for pattern in options.ops for name in _matching(pattern)]
     plans = []
     for name in dict.fromkeys(names):
-        for dtype in specs.spec(name).dtypes:
+        spec = specs.spec(name)
+        for dtype in spec.claimed() if options.device == DEVICE else spec.dtypes:
             word = str(dtype).removeprefix("torch.")
             small = dtype.itemsize <= 4 or not options.exhaustive
             if (not options.dtype or word in options.dtype) and small:
                 plans.append(sweep.Plan(name, word, mode, options.device, options.shard))
-    return plans
+    return [plan for plan in plans if not (options.missing and _is_certified(plan, options.out))]
+
+
+def _is_certified(plan: sweep.Plan, path: Path) -> bool:
+    return any((c.dtype, c.mode, c.shard) == (plan.dtype, plan.mode, "") for c in certificates.load(plan.op, path))
 
 
 def _matching(pattern: str) -> list[str]:
@@ -73,6 +79,9 @@ def main(options: argparse.Namespace) -> int:
     except (KeyError, ValueError) as error:
         print(f"densecore certify: {error.args[0]}", file=sys.stderr)
         return 2
+    if not plans and options.missing:
+        print("nothing is missing")
+        return 0
     if not plans:
         print("densecore certify: no declared operator has these dtypes", file=sys.stderr)
         return 2
@@ -96,20 +105,23 @@ def main(options: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def _certify(plan: sweep.Plan, profile: profiles.Profile, pool: object, folder: Path) -> bool:
+def _certify(plan: sweep.Plan, profile: profiles.Profile, pool: object, path: Path) -> bool:
     """Sweep one operator and dtype, tell the outcome, and store or withdraw its certificate."""
     total = sum(stop - start for start, stop in plan.tasks())
     with tqdm(total=total, desc=f"{plan.op} {plan.dtype}", unit="case", leave=False, disable=None) as bar:
         tally = sweep.sweep(plan, profile, pool, bar)
-    if tally.ok and tally.inputs:
+    if tally.ok and tally.elements:
         made = sweep.certificate(plan, tally, profile)
         if plan.device == DEVICE:
-            certificates.store(made, folder)
+            certificates.store(made, path)
         print(f"ok   {plan.op} {made.text()}")
+        return True
+    if tally.ok:
+        print(f"none {plan.op} {plan.dtype} {plan.mode}: nothing to compare; both sides raised in {tally.both_raised} cases")
         return True
     print(f"OFF  {plan.op} {plan.dtype} {plan.mode}: {tally.off} of {tally.elements} elements, max {tally.max_ulp} ulp")
     for problem in tally.problems:
         print("     " + problem.replace("\n", "\n     "))
     if plan.device == DEVICE:
-        certificates.withdraw(plan.op, plan.dtype, folder)
+        certificates.withdraw(plan.op, plan.dtype, path)
     return False

@@ -1,118 +1,94 @@
-"""Inputs of operators that move, select, compare or count elements, most of them served by the host's kernel (`exact` tier).
+"""Inputs of operators that select, compare, count or add elements by index, and of integer arithmetic.
 
-Their results hang on special values: NaN among the sorted, equal keys, the two zeros, indices at both ends.
+Their results hang on special values: NaN among the sorted, equal keys, the two zeros.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import torch
 
-from .families import Pointwise, Rows
-from .inputs import FLOATS, INTEGERS
+from .families import Pointwise, Rows, Several
+from .inputs import COMPLEX, EVERY, INTEGERS, NUMBERS
+from .movement_specs import MAKE, SHAPES, Arguments, Build, indices
 
-EVERY = (*FLOATS, *INTEGERS, torch.bool)
-NUMBERS = (*FLOATS, *INTEGERS)
 EXACT_FLOATS = (torch.float32, torch.float64)
-SHAPES = ((1, 1), (3, 5), (4, 8), (5, 17), (2, 33), (65, 3), (9, 257))
-MAKE = Callable[..., torch.Tensor]
-Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
-
-def _indices(make: MAKE, count: int, size: int) -> torch.Tensor:
-    return make((count,), "bits", torch.int64).remainder(size)
-
-
-def _mask(make: MAKE, shape: Sequence[int]) -> torch.Tensor:
-    return make(shape, dtype=torch.bool)
-
-
-def _index_grid(make: MAKE, shape: Sequence[int], size: int) -> torch.Tensor:
-    return make(shape, "bits", torch.int64).remainder(size)
-
-
-def _permutation(make: MAKE, size: int) -> torch.Tensor:
-    return make((size,), "bits", torch.int64).argsort()
-
-
-MOVEMENT: dict[str, Callable[[MAKE, tuple[int, ...]], Arguments]] = {
-    "flip": lambda make, s: ((make(s, "mixed"), [0, 1]), {}),
-    "roll": lambda make, s: ((make(s, "mixed"), [1, -2], [0, 1]), {}),
-    "repeat": lambda make, s: ((make(s, "mixed"), [2, 3]), {}),
-    "tril": lambda make, s: ((make(s, "mixed"), -1), {}),
-    "triu": lambda make, s: ((make(s, "mixed"), 2), {}),
-    "stack": lambda make, s: (([make(s, "mixed"), make(s, "mixed")], 1), {}),
-    "cat": lambda make, s: (([make(s, "mixed"), make((2, s[1]), "mixed"), make((0, s[1]))], 0), {}),
-    "constant_pad_nd": lambda make, s: ((make(s, "mixed"), [1, 2, 0, 1], 3), {}),
-    "index_select": lambda make, s: ((make(s, "mixed"), 0, _indices(make, 11, s[0])), {}),
-    "gather": lambda make, s: ((make(s, "mixed"), 1, _index_grid(make, (s[0], 9), s[1])), {}),
-    "take": lambda make, s: ((make(s, "mixed"), _index_grid(make, (3, 5), s[0] * s[1])), {}),
-    "index.Tensor": lambda make, s: ((make(s, "mixed"), [_indices(make, 9, s[0]), _indices(make, 9, s[1])]), {}),
-    "masked_select": lambda make, s: ((make(s, "mixed"), _mask(make, s)), {}),
-    "masked_fill_.Scalar": lambda make, s: ((make(s, "mixed"), _mask(make, s), 1), {}),
-    "masked_scatter_": lambda make, s: ((make(s, "mixed"), _mask(make, s), make(s)), {}),
-    "where.self": lambda make, s: ((_mask(make, s), make(s, "mixed"), make((1, s[1]), "mixed")), {}),
-    "index_copy": lambda make, s: ((make(s, "mixed"), 0, _permutation(make, s[0]), make(s, "mixed")), {}),
-    "index_fill_.int_Scalar": lambda make, s: ((make(s, "mixed"), 1, _indices(make, 4, s[1]), 1), {}),
-    "scatter.src": lambda make, s: (
-        (make(s, "mixed"), 0, _permutation(make, s[0]).unsqueeze(1).expand(s), make(s, "mixed")),
-        {},
-    ),
-    "scatter.value": lambda make, s: ((make(s, "mixed"), 1, _index_grid(make, (s[0], 3), s[1]), 1), {}),
-    "index_put_": lambda make, s: ((make(s, "mixed"), [_permutation(make, s[0])], make(s, "mixed")), {}),
-    "nonzero": lambda make, s: ((make(s, "mixed"),), {}),
-    "fill_.Scalar": lambda make, s: ((make(s), 3), {}),
-    "zero_": lambda make, s: ((make(s),), {}),
-    "eq.Tensor": lambda make, s: ((make(s, "mixed"), make(s, "mixed")), {}),
-    "ne.Scalar": lambda make, s: ((make(s, "mixed"), 0), {}),
-    "logical_not": lambda make, s: ((make(s, "mixed"),), {}),
+TRUTHS: dict[str, Build] = {
     "logical_and": lambda make, s: ((make(s, "mixed"), make(s, "mixed")), {}),
     "logical_or": lambda make, s: ((make(s, "mixed"), make(s, "mixed")), {}),
     "logical_xor": lambda make, s: ((make(s, "mixed"), make(s, "mixed")), {}),
+    "any": lambda make, s: ((make(s, "zeros"),), {}),
+    "all": lambda make, s: ((make(s, "mixed"),), {}),
     "any.dim": lambda make, s: ((make(s, "mixed"), 1), {}),
     "all.dim": lambda make, s: ((make(s, "mixed"), 0), {}),
+    "any.dims": lambda make, s: ((make(s, "mixed"), [0, 1]), {}),
+    "all.dims": lambda make, s: ((make(s, "mixed"), [1]), {}),
+    "count_nonzero.dim_IntList": lambda make, s: ((make(s, "mixed"), [1]), {}),
 }
 
-# Ties and NaN are frequent: "special" repeats few values.
-SELECTION: dict[str, Callable[[MAKE, tuple[int, ...]], Arguments]] = {
-    "sort": lambda make, s: ((make(s, "special"), 1, True), {}),
-    "sort.stable": lambda make, s: ((make(s, "special"),), {"stable": True, "dim": 0, "descending": True}),
-    "argsort": lambda make, s: ((make(s, "mixed"), 0), {}),
-    "topk": lambda make, s: ((make(s, "special"), (s[1] + 1) // 2, 1, False), {}),
-    "kthvalue": lambda make, s: ((make(s, "special"), (s[1] + 1) // 2), {}),
-    "median.dim": lambda make, s: ((make(s, "special"), 1), {}),
-    "max.dim": lambda make, s: ((make(s, "special"), 1), {}),
-    "min.dim": lambda make, s: ((make(s, "special"), 0), {}),
-    "argmax": lambda make, s: ((make(s, "special"), 0), {}),
-    "argmin": lambda make, s: ((make(s, "special"), 1), {}),
-    "amax": lambda make, s: ((make(s, "special"), [0]), {}),
-    "amin": lambda make, s: ((make(s, "special"), [1]), {}),
-    "aminmax": lambda make, s: ((make(s, "special"),), {"dim": 1}),
-    "cummax": lambda make, s: ((make(s, "special"), 1), {}),
-    "cummin": lambda make, s: ((make(s, "special"), 0), {}),
-    "lt.Tensor": lambda make, s: ((make(s, "special"), make(s, "mixed")), {}),
-    "ge.Scalar": lambda make, s: ((make(s, "special"), 1), {}),
-    "threshold": lambda make, s: ((make(s, "special"), 0, 1), {}),
+# Keys that are alike, both zeros and NaN: each operator gets every kind.
+KEYS = ("special", "few", "zeros", "normal")
+ORDERED: dict[str, Callable[[torch.Tensor], Arguments]] = {
+    "sort": lambda x: ((x, 1, True), {}),
+    "argsort": lambda x: ((x, 0), {}),
+    "sort.stable": lambda x: ((x,), {"stable": False, "dim": 1}),
+    "topk": lambda x: ((x, min(x.shape[1], 5)), {}),
+    "kthvalue": lambda x: ((x, (x.shape[1] + 1) // 2), {}),
+    "median": lambda x: ((x,), {}),
+    "nanmedian": lambda x: ((x,), {}),
+    "median.dim": lambda x: ((x, 1), {}),
+    "nanmedian.dim": lambda x: ((x, 0), {}),
+    "cummax": lambda x: ((x, 1), {}),
+    "cummin": lambda x: ((x, 0), {}),
+    "_cummax_helper": lambda x: ((x, torch.zeros_like(x), torch.zeros(x.shape, dtype=torch.int64), 1), {}),
+    "_cummin_helper": lambda x: ((x, torch.zeros_like(x), torch.zeros(x.shape, dtype=torch.int64), 0), {}),
+    "aminmax": lambda x: ((x,), {}),
+    "unique_consecutive": lambda x: ((x, True, True), {}),
+    "_unique": lambda x: ((x, True, True), {}),
+    "_unique2": lambda x: ((x, True, True, True), {}),
+}
+# The other direction, dimension or stability.
+ALSO: dict[str, tuple[Callable[[torch.Tensor], Arguments], ...]] = {
+    "sort.stable": (
+        lambda x: ((x,), {"stable": True, "dim": 0, "descending": True}),
+        lambda x: ((x,), {"stable": None, "dim": 0}),
+    ),
+    "topk": (lambda x: ((x, (x.shape[1] + 1) // 2, 1, False), {}),),
+    "aminmax": (lambda x: ((x,), {"dim": 1}), lambda x: ((x,), {"dim": 0, "keepdim": True})),
+}
+SEARCHES: dict[str, Build] = {
     "searchsorted.Tensor": lambda make, s: ((make(s, "normal").sort(-1).values, make(s, "normal")), {}),
+    "bucketize.Tensor": lambda make, s: ((make(s, "normal"), make((9,), "normal").sort().values), {"right": True}),
     "isin.Tensor_Tensor": lambda make, s: ((make(s, "mixed"), make((9,), "mixed")), {}),
-    "unique_consecutive": lambda make, s: ((make(s, "normal"), True, True), {}),
-    "_unique2": lambda make, s: ((make(s, "normal"), True, True, True), {}),
+    "isin.Tensor_Scalar": lambda make, s: ((make(s, "mixed"), 2), {}),
+    "isin.Scalar_Tensor": lambda make, s: ((2, make(s, "mixed")), {}),
+    "unique_dim": lambda make, s: ((make((2 * s[0], 1), "normal"), 0, True, True, True), {}),
+    "unique_dim_consecutive": lambda make, s: ((make((2 * s[0], 1), "normal"), 0, True, True), {}),
+    "bincount": lambda make, s: ((make((s[1],), "positive").abs(),), {"minlength": 5}),
 }
 
-SUMS: dict[str, Callable[[MAKE, tuple[int, ...]], Arguments]] = {
-    "index_add": lambda make, s: ((make(s), 0, _indices(make, 40, s[0]), make((40, s[1]))), {}),
-    "scatter_add": lambda make, s: ((make(s), 0, _index_grid(make, (40, s[1]), s[0]), make((40, s[1]))), {}),
-    "scatter_reduce.two": lambda make, s: ((make(s), 1, _index_grid(make, (s[0], 40), s[1]), make((s[0], 40)), "sum"), {}),
-    "cumsum": lambda make, s: ((make(s), 1), {}),
-    "cumprod": lambda make, s: ((make(s), 1), {}),
-    "_index_put_impl_": lambda make, s: ((make(s), [_indices(make, 40, s[0])], make((40, s[1])), True), {}),
+SUMS: dict[str, Build] = {
+    "index_add": lambda make, s: ((make(s), 0, indices(make, (40,), s[0]), make((40, s[1]))), {}),
+    "scatter_add": lambda make, s: ((make(s), 0, indices(make, (40, s[1]), s[0]), make((40, s[1]))), {}),
+    "scatter_reduce.two": lambda make, s: ((make(s), 1, indices(make, (s[0], 40), s[1]), make((s[0], 40)), "sum"), {}),
+    "trace": lambda make, s: ((make(s),), {}),
+    "_foreach_add_.Scalar": lambda make, s: (([make(s), make((3,))], 3), {}),
+    "_foreach_mul_.Scalar": lambda make, s: (([make(s), make((3,))], 3), {}),
 }
 
 INTEGER_PAIRS = (
     "bitwise_and.Tensor", "bitwise_or.Tensor", "bitwise_xor.Tensor", "gcd", "lcm", "remainder.Tensor", "fmod.Tensor",
 )  # fmt: skip
+SHIFTS = ("bitwise_left_shift.Tensor", "bitwise_right_shift.Tensor", "__lshift__.Tensor", "__rshift__.Tensor")
+
+
+def _order(add: Callable[..., None]) -> None:
+    for name, build in ORDERED.items():
+        builds = (build, *ALSO.get(name, ()))
+        families = [Rows(lambda make, s, b=b, k=kind: b(make(s, k)), SHAPES) for b in builds for kind in KEYS]
+        add(f"aten::{name}", Several(families), NUMBERS)
 
 
 def _nonzero_divisor(make: MAKE, shape: tuple[int, ...]) -> Arguments:
@@ -120,15 +96,46 @@ def _nonzero_divisor(make: MAKE, shape: tuple[int, ...]) -> Arguments:
     return (make(shape, "bits"), torch.where(divisor == 0, torch.ones_like(divisor), divisor)), {}
 
 
-def declare(add: Callable[..., None]) -> None:
-    """Calls add(op, family, dtypes) for each operator."""
-    for name, build in MOVEMENT.items():
-        add(f"aten::{name}", Rows(build, SHAPES), EVERY)
-    for name, build in SELECTION.items():
-        add(f"aten::{name}", Rows(build, SHAPES), NUMBERS)
-    for name, build in SUMS.items():
-        add(f"aten::{name}", Rows(build, SHAPES), (*EXACT_FLOATS, *INTEGERS))
+def _rounded(mode: str | None) -> Build:
+    return lambda make, s: (_nonzero_divisor(make, s)[0], {"rounding_mode": mode})
+
+
+def _integer_arithmetic(add: Callable[..., None]) -> None:
     for name in INTEGER_PAIRS:
         add(f"aten::{name}", Rows(_nonzero_divisor, SHAPES), INTEGERS)
-    add("aten::floor_divide", Rows(_nonzero_divisor, SHAPES), (*EXACT_FLOATS, *INTEGERS))
+    add("aten::floor_divide", Rows(_nonzero_divisor, SHAPES), NUMBERS)
+    add("aten::div.Tensor_mode", Several([Rows(_rounded(mode), SHAPES) for mode in ("floor", "trunc")]), NUMBERS)
+    add("aten::remainder.Scalar_Tensor", Rows(lambda make, s: ((7, _nonzero_divisor(make, s)[0][1]), {}), SHAPES), INTEGERS)
+    for name in SHIFTS:
+        add(f"aten::{name}", Rows(lambda make, s: ((make(s, "bits"), make(s, "positive").abs().clamp(0, 7)), {}), SHAPES), INTEGERS)
+        if name.startswith("__"):
+            scalar = f"aten::{name.replace('Tensor', 'Scalar')}"
+            add(scalar, Rows(lambda make, s: ((make(s, "bits"), 3), {}), SHAPES), INTEGERS)
     add("aten::bitwise_not", Pointwise(), (*INTEGERS, torch.bool))
+
+
+def _accumulation(add: Callable[..., None]) -> None:
+    for name, build in SUMS.items():
+        add(f"aten::{name}", Rows(build, SHAPES), (*EXACT_FLOATS, *INTEGERS))
+
+    def put(accumulate: bool) -> Build:
+        """With accumulation the indices repeat; without, they may not: which one wins is not defined."""
+
+        def build(make: MAKE, s: tuple[int, ...]) -> Arguments:
+            rows = indices(make, (40,), s[0]) if accumulate else make((s[0],), "bits", torch.int64).argsort(stable=True)
+            return (make(s), [rows], make((len(rows), s[1])), accumulate), {}
+
+        return build
+
+    puts = Several([Rows(put(accumulate), SHAPES) for accumulate in (True, False)])
+    add("aten::_index_put_impl_", puts, (*EXACT_FLOATS, *INTEGERS))
+
+
+def declare(add: Callable[..., None]) -> None:
+    """Calls add(op, family, dtypes) for each operator."""
+    for name, build in TRUTHS.items():
+        add(f"aten::{name}", Rows(build, SHAPES), (*EVERY, *COMPLEX))
+    for name, build in SEARCHES.items():
+        add(f"aten::{name}", Rows(build, SHAPES), NUMBERS)
+    for group in (_order, _integer_arithmetic, _accumulation):
+        group(add)

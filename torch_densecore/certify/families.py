@@ -6,7 +6,7 @@ A case is a recipe, built only when it runs, so a sweep can be divided among pro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from typing import Any
@@ -23,12 +23,11 @@ Family = Callable[["Sweep"], Iterator[Case]]
 
 @dataclass(frozen=True)
 class Sweep:
-    """What a family is asked for. quick: only the most telling sizes. form: "" | "_" | "out" (the operator's variant)."""
+    """What a family is asked for. quick: only the most telling sizes."""
 
     op: str
     dtype: torch.dtype
     quick: bool = False
-    form: str = ""
 
     def seed(self, *parts: object) -> int:
         """A seed that depends on the operator and dtype."""
@@ -41,10 +40,11 @@ class Sweep:
 
     @property
     def chunks(self) -> list[tuple[int, int]]:
-        """Sizes and thread counts around parallel chunks."""
+        """Sizes and thread counts around parallel chunks, which depend on no dtype: others than float32 get one size."""
         if self.quick:
             return [(inputs.GRAIN + 1, 2), (2 * inputs.GRAIN + 1, 4), (4 * inputs.GRAIN + 3, 3)]
-        return list(product(CHUNK_EDGES, THREADS))
+        sizes = CHUNK_EDGES if self.dtype == torch.float32 else (2 * inputs.GRAIN + 1,)
+        return list(product(sizes, THREADS))
 
     @property
     def kinds(self) -> Sequence[str]:
@@ -52,21 +52,27 @@ class Sweep:
         return ("mixed", "wide") if self.quick else ("mixed", "wide", "bits", "special")
 
 
-def _call(sweep: Sweep, tensors: list[torch.Tensor], rest: Sequence[Any], kwargs: dict[str, Any], threads: int | None) -> Call:
-    """Arguments in the operator's order, with an output tensor for the out form."""
-    args = [*tensors, *rest]
-    if sweep.form == "out":
-        kwargs = {**kwargs, "out": torch.empty_like(tensors[0], dtype=_promoted(tensors), memory_format=torch.contiguous_format)}
-        broadcast = torch.broadcast_shapes(*(t.shape for t in tensors))
-        kwargs["out"].resize_(broadcast)
-    return Call(tuple(args), kwargs, threads)
+@dataclass(frozen=True)
+class Several:
+    """The cases of several families, one after the other."""
+
+    families: Sequence[Family]
+
+    def __call__(self, sweep: Sweep) -> Iterator[Case]:
+        """All of them."""
+        for family in self.families:
+            yield from family(sweep)
 
 
-def _promoted(tensors: list[torch.Tensor]) -> torch.dtype:
-    dtype = tensors[0].dtype
-    for other in tensors[1:]:
-        dtype = torch.promote_types(dtype, other.dtype)
-    return dtype
+@dataclass(frozen=True)
+class Brief:
+    """The quick cases of a family, also in a full sweep: for alternatives that differ from one with all cases by one function."""
+
+    family: Family
+
+    def __call__(self, sweep: Sweep) -> Iterator[Case]:
+        """Only the most telling sizes."""
+        return self.family(replace(sweep, quick=True))
 
 
 @dataclass(frozen=True)
@@ -89,15 +95,13 @@ class Pointwise:
             for size, kind in product(sweep.edges, kinds):
                 yield partial(self._build, sweep, [(size,)] * self.operands, kind, "contiguous", rest, None)
             for shape, layout in product(((5, 7), (3, 4, 9), (33, 17)), LAYOUTS):
-                if layout != "expanded" or sweep.form != "_":
-                    yield partial(self._build, sweep, [shape] * self.operands, kinds[0], layout, rest, None)
+                yield partial(self._build, sweep, [shape] * self.operands, kinds[0], layout, rest, None)
             for size, threads in sweep.chunks:
                 yield partial(self._build, sweep, [(size,)] * self.operands, kinds[0], "contiguous", rest, threads)
             if self.operands > 1 and self.broadcast:
                 for shapes in (((7, 5), (5,)), ((4, 1, 6), (4, 3, 1)), ((9,), ()), ((300, 333), (333,))):
-                    if sweep.form != "_" or torch.broadcast_shapes(*shapes) == torch.Size(shapes[0]):
-                        more = [*shapes, *[shapes[0]] * (self.operands - 2)]
-                        yield partial(self._build, sweep, more, kinds[0], "contiguous", rest, None)
+                    more = [*shapes, *[shapes[0]] * (self.operands - 2)]
+                    yield partial(self._build, sweep, more, kinds[0], "contiguous", rest, None)
 
     @staticmethod
     def _build(
@@ -105,35 +109,38 @@ class Pointwise:
     ) -> Call:
         seeds = (sweep.seed(shapes, kind, layout, index) for index in range(len(shapes)))
         tensors = [inputs.tensor(s, sweep.dtype, seed, kind, layout) for s, seed in zip(shapes, seeds, strict=False)]
-        return _call(sweep, tensors, rest[0], rest[1], threads)
+        return Call((*tensors, *rest[0]), rest[1], threads)
 
 
 @dataclass(frozen=True)
 class Reduction:
     """Reductions. dims: how the operator takes dimensions: "none" (whole tensor), "int" or "list".
 
-    rest: alternatives for the arguments after dimension and keepdim.
+    rest: alternatives for the arguments after dimension and keepdim; before: they come before the dimension. kinds: kinds of
+    values beside normal ones, which chunks get too.
     """
 
     dims: str = "list"
     rest: Sequence[tuple[Sequence[Any], dict[str, Any]]] = (((), {}),)
     keepdim: bool = True
+    before: bool = False
+    kinds: Sequence[str] = ()
 
     def __call__(self, sweep: Sweep) -> Iterator[Case]:
         """One-dimensional edges, rows and columns, three dimensions, strides, chunks."""
-        kinds = ("normal", "mixed") if sweep.quick else ("normal", "wide", "mixed")
+        kinds = ("normal", "mixed", *self.kinds) if sweep.quick else ("normal", "wide", "mixed", *self.kinds)
         cascade = () if sweep.quick else (500, 513, 1023, 1024, 1025, 4095, 4097)
         for rest in self.rest:
             for size, kind in product((*sweep.edges, *cascade), kinds):
                 yield from self._all_dims(sweep, (size,), kind, "contiguous", rest, None)
-            for shape in ((3, 5), (5, 64), (64, 5), (17, 33), (130, 9), (4, 3, 7), (2, 0, 3), (9, 260)):
+            for shape in ((), (3, 5), (5, 64), (64, 5), (17, 33), (130, 9), (4, 3, 7), (2, 0, 3), (9, 260)):
                 yield from self._all_dims(sweep, shape, "normal", "contiguous", rest, None)
             for shape, layout in product(((5, 7), (3, 4, 9), (33, 65)), LAYOUTS):
                 yield from self._all_dims(sweep, shape, "normal", layout, rest, None)
-            for size, threads in sweep.chunks:
-                yield from self._all_dims(sweep, (size,), "normal", "contiguous", rest, threads)
+            for (size, threads), kind in product(sweep.chunks, ("normal", *self.kinds)):
+                yield from self._all_dims(sweep, (size,), kind, "contiguous", rest, threads)
                 if size % 2:
-                    yield from self._all_dims(sweep, (size // 64, 65), "normal", "contiguous", rest, threads)
+                    yield from self._all_dims(sweep, (size // 64, 65), kind, "contiguous", rest, threads)
 
     def _all_dims(
         self, sweep: Sweep, shape: tuple[int, ...], kind: str, layout: str, rest: tuple[Any, dict[str, Any]], threads: int | None
@@ -145,17 +152,24 @@ class Reduction:
         if self.dims == "none":
             return [()]
         single = [(d if self.dims == "int" else [d],) for d in range(rank)]
-        if self.dims == "list" and rank > 1:
+        if self.dims == "list" and rank != 1:
             single.append((list(range(rank)),))
         return [(*choice, d % 2 == 1) for d, choice in enumerate(single)] if self.keepdim else single
 
-    @staticmethod
     def _build(
-        sweep: Sweep, shape: tuple[int, ...], kind: str, layout: str, dim: tuple[Any, ...], rest: tuple[Any, dict[str, Any]],
-        threads: int | None,
+        self, sweep: Sweep, shape: tuple[int, ...], kind: str, layout: str, dim: tuple[Any, ...],
+        rest: tuple[Any, dict[str, Any]], threads: int | None,
     ) -> Call:  # fmt: skip
         x = inputs.tensor(shape, sweep.dtype, sweep.seed(shape, kind, layout), kind, layout)
-        return Call((x, *dim, *rest[0]), rest[1], threads)
+        words = (*rest[0], *dim) if self.before else (*dim, *rest[0])
+        return Call((x, *words), rest[1], threads)
+
+
+# Rows of attention, layer norm and softmax: lane and unroll edges and their neighbours; the last two exceed a parallel chunk.
+ROW_SHAPES = (
+    (1, 1), (1, 3), (2, 4), (3, 5), (4, 8), (5, 16), (2, 17), (3, 31), (4, 32), (5, 33), (2, 63), (7, 64), (3, 65), (2, 127),
+    (2, 128), (2, 129), (1, 255), (9, 256), (2, 384), (2, 768), (3, 1023), (2, 1025), (65, 513), (513, 65),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -168,7 +182,7 @@ class Rows:
     build: Callable[[Callable[..., torch.Tensor], tuple[int, ...]], tuple[tuple[Any, ...], dict[str, Any]]]
     shapes: Sequence[tuple[int, ...]]
     quick: Sequence[tuple[int, ...]] = ()
-    threads: Sequence[int] = (4, 1, 3, 8)
+    threads: Sequence[int] = THREADS
     layouts: Sequence[str] = ("contiguous", "transposed", "strided")
 
     def __call__(self, sweep: Sweep) -> Iterator[Case]:
@@ -192,12 +206,20 @@ class Rows:
         return Call(args, kwargs, threads, seed=sweep.seed(shape) & 0x7FFFFFFF)
 
 
+# How an exhaustive sweep lays out the patterns. In order: consecutive ones side by side. Strided: every second element of a
+# tensor, which the reference's loops take one by one, by scalar code. Beside: one lane in four holds a large number, which sends
+# the other three through the path that the reference takes for a group of 4 lanes of which one is large.
+IN_ORDER, STRIDED, BESIDE = "in order", "strided", "beside 1000.0"
+_NEIGHBOUR = 1000.0
+
+
 @dataclass(frozen=True)
 class Exhaustive:
-    """Every bit pattern of a one-operand elementwise operator, in blocks of 2^20."""
+    """Every bit pattern of a one-operand elementwise operator, in blocks; once for each pass and alternative of `rest`."""
 
-    rest: Sequence[Any] = ()
-    block: int = field(default=1 << 20)
+    passes: Sequence[str] = (IN_ORDER,)
+    rest: Sequence[tuple[Sequence[Any], dict[str, Any]]] = (((), {}),)
+    block: int = field(default=3 << 20)
 
     def __call__(self, sweep: Sweep) -> Iterator[Case]:
         """65536 patterns for 16-bit dtypes, 2^32 for 32-bit ones."""
@@ -205,8 +227,18 @@ class Exhaustive:
         if bits > 32:
             raise ValueError(f"{sweep.op}: an exhaustive sweep of {sweep.dtype} has 2^{bits} inputs")
         total = 1 << bits
-        for start in range(0, total, self.block):
-            yield partial(self._build, sweep, start, min(self.block, total - start))
+        for how, rest, start in product(self.passes, self.rest, range(0, total, self.block)):
+            yield partial(self._build, sweep, how, rest, start, min(self.block, total - start))
 
-    def _build(self, sweep: Sweep, start: int, count: int) -> Call:
-        return _call(sweep, [inputs.every_pattern(sweep.dtype, start, count)], self.rest, {}, None)
+    def describe(self) -> list[str]:
+        """The passes, each with its arguments: "in order", "strided approximate=tanh"."""
+        words = [[*map(str, args), *(f"{name}={value}" for name, value in kwargs.items())] for args, kwargs in self.rest]
+        return [" ".join((how, *rest)) for how, rest in product(self.passes, words)]
+
+    def _build(self, sweep: Sweep, how: str, rest: tuple[Any, dict[str, Any]], start: int, count: int) -> Call:
+        x = inputs.every_pattern(sweep.dtype, start, count)
+        if how == STRIDED:
+            x = torch.stack((x, x), 1)[:, 0]
+        elif how == BESIDE:
+            x = inputs.with_neighbour(x, _NEIGHBOUR, place=start // self.block % 4)
+        return Call((x, *rest[0]), rest[1], 1)  # one thread: no chunk border shifts the groups

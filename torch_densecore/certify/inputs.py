@@ -19,6 +19,9 @@ THREADS = (1, 2, 3, 4, 6, 8, 10, 12)
 
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+NUMBERS = (*FLOATS, *INTEGERS)
+EVERY = (*NUMBERS, torch.bool)
+COMPLEX = (torch.complex64, torch.complex128)
 
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _INTEGER_VIEW = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -56,9 +59,16 @@ def values(dtype: torch.dtype, count: int, seed: int, kind: str = "mixed") -> to
 
     kind: "normal" (bell-shaped, about -4..4), "wide" (every binary exponent from -24 to 24), "bits" (random bit
     patterns), "unit" (0 to 1), "positive" (normal without sign), "special" (all special values, repeated), "mixed"
-    (normal with one special value in eleven). Integer dtypes take small values for all but "bits" and "special".
+    (normal with one special value in eleven), "zeros" (both zeros), "few" (-1, both zeros and 1, so that many are alike).
+    Integer dtypes take small values for all but "bits" and "special"; complex numbers are pairs.
     """
+    if dtype.is_complex:
+        part = torch.float32 if dtype == torch.complex64 else torch.float64
+        return torch.complex(values(part, count, seed, kind), values(part, count, seed + 1, kind))
     random = np.random.default_rng([seed & 0xFFFFFFFF, count])
+    if kind in ("zeros", "few"):
+        choices = torch.tensor([0.0, -0.0, 1.0, -1.0][: 2 if kind == "zeros" else 4]).to(dtype)
+        return choices[torch.from_numpy(random.integers(0, len(choices), count))]
     if kind == "special":
         every = specials(dtype)
         return every.repeat(count // len(every) + 1)[:count].clone()
@@ -66,9 +76,6 @@ def values(dtype: torch.dtype, count: int, seed: int, kind: str = "mixed") -> to
         return torch.from_numpy(random.integers(0, 2, count).astype(bool))
     if kind == "bits":
         return _bits(random.integers(0, 1 << 8 * dtype.itemsize, count, np.uint64, endpoint=False), dtype)
-    if dtype.is_complex:
-        part = torch.float32 if dtype == torch.complex64 else torch.float64
-        return torch.complex(values(part, count, seed, kind), values(part, count, seed + 1, kind))
     if not dtype.is_floating_point:
         low = 0 if not dtype.is_signed or kind in ("positive", "unit") else -20
         return torch.from_numpy(random.integers(low, 21, count)).to(dtype)
@@ -112,3 +119,11 @@ LAYOUTS = ("strided", "transposed", "offset", "expanded")
 def every_pattern(dtype: torch.dtype, start: int, count: int) -> torch.Tensor:
     """The `count` bit patterns from `start` on, for exhaustive sweeps of dtypes of at most 32 bits."""
     return _bits(np.arange(start, start + count, dtype=np.uint64), dtype)
+
+
+def with_neighbour(x: torch.Tensor, neighbour: float, place: int) -> torch.Tensor:
+    """The values of `x` (one dimension) three by three, with `neighbour` as a fourth at `place` of each group of 4 lanes."""
+    padding = torch.full((-len(x) % 3,), neighbour, dtype=x.dtype)
+    threes = torch.cat((x, padding)).view(-1, 3)
+    fourth = torch.full((len(threes), 1), neighbour, dtype=x.dtype)
+    return torch.cat((threes[:, :place], fourth, threes[:, place:]), 1).flatten()

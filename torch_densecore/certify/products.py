@@ -115,6 +115,11 @@ def addmm(make: Maker, m: int, n: int, k: int) -> Built:
     return [make.addend(m, n), make.matrix(m, k), make.matrix(k, n)], make.factors(), (m, n)
 
 
+def addmm_activation(make: Maker, m: int, n: int, k: int) -> Built:
+    operands, factors, sizes = addmm(make, m, n, k)
+    return operands, {**factors, "use_gelu": make.random.choice((False, True))}, sizes
+
+
 def bmm(make: Maker, m: int, n: int, k: int) -> Built:
     batch = make.batch()
     return [make.matrix(m, k, batch), make.matrix(k, n, batch)], {}, (*batch, m, n)
@@ -154,14 +159,20 @@ def linear(make: Maker, m: int, n: int, k: int) -> Built:
 
 @dataclass(frozen=True)
 class Products:
-    """Operators that multiply matrices: every shape, each time with other layouts, factors and threads."""
+    """Operators that multiply matrices: every shape, each time with other layouts, factors and threads.
+
+    form: "", "_" (in place) or ".out", which write to tensors of every layout.
+    """
 
     build: Callable[[Maker, int, int, int], Built]
-    each: int = 40
+    form: str = ""
+    each: int = 40  # calls a shape; a third of them for the other forms and for integers
 
     def __call__(self, sweep: Sweep) -> Iterator[Case]:
         """All shapes; every fourth call has special values."""
         shapes, each = (QUICK, 4) if sweep.quick else (SHAPES, self.each)
+        if self.form or not sweep.dtype.is_floating_point:
+            each = max(4, each // 3)
         for shape, repeat in product(shapes, range(each)):
             yield partial(self._build, sweep, shape, repeat)
 
@@ -169,8 +180,8 @@ class Products:
         seed = sweep.seed(shape, repeat) & 0x7FFFFFFF
         make = Maker(seed, sweep.dtype, special=repeat % 4 == 3)
         args, kwargs, sizes = self.build(make, *shape)
-        if sweep.form == "_":
+        if self.form == "_":
             args[0] = make.result(sizes)
-        elif sweep.form == "out":
+        elif self.form == ".out":
             kwargs = {**kwargs, "out": make.result(sizes)}
         return Call(tuple(args), kwargs, make.random.choice(THREADS))

@@ -8,6 +8,7 @@ import multiprocessing
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ class Plan:
 
     def cases(self) -> list[Any]:
         """The numbered cases."""
-        return specs.spec(self.op).cases(getattr(torch, self.dtype), self.mode == "quick", self.mode == "exhaustive")
+        return _cases(self.op, self.dtype, self.mode)
 
     def tasks(self) -> list[tuple[int, int]]:
         """Ranges of case numbers of this shard."""
@@ -43,6 +44,12 @@ class Plan:
         size = 1 if self.mode == "exhaustive" else _CASES_PER_TASK
         every = [(start, min(start + size, count)) for start in range(0, count, size)]
         return every[self.shard[0] - 1 :: self.shard[1]]
+
+
+@lru_cache(maxsize=2)
+def _cases(op: str, dtype: str, mode: str) -> list[Any]:
+    """Every task of a sweep asks for the list; an exhaustive one has thousands of entries."""
+    return specs.spec(op).cases(getattr(torch, dtype), mode == "quick", mode == "exhaustive")
 
 
 @dataclass
@@ -174,7 +181,9 @@ def describe(profile: profiles.Profile) -> dict[str, Any]:
 def certificate(plan: Plan, tally: Tally, profile: profiles.Profile) -> Certificate:
     """The certificate of a finished sweep."""
     shard = "" if plan.shard[1] == 1 else f"{plan.shard[0]}/{plan.shard[1]}"
+    every = specs.spec(plan.op).exhaustive if plan.mode == "exhaustive" else None
     return Certificate(
         plan.op, plan.dtype, plan.mode, tally.inputs, tally.elements, tally.off, tally.both_raised, tally.pure_inputs,
         tally.provenance, describe(profile), oracle_for(profile.torch).wheel.sha256, shard, tally.threads,
+        every.describe() if every else [],
     )  # fmt: skip

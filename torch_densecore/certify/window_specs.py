@@ -73,6 +73,8 @@ WINDOWS: dict[str, Callable[[MAKE, tuple[int, ...]], Arguments]] = {
     "avg_pool2d_backward": _average_backward,
     "avg_pool3d": lambda make, s: ((_volume(make, s, "mixed"), *VOLUME_WINDOW, s[1] % 2 == 0, s[2] % 2 == 0), {}),
     "avg_pool3d_backward": _average_volume_backward,
+    "adaptive_avg_pool2d": lambda make, s: ((_image(make, s, "mixed"), [3, 4]), {}),
+    "adaptive_avg_pool3d": lambda make, s: ((_volume(make, s, "mixed"), [3, 4, 2]), {}),
     "_adaptive_avg_pool3d": lambda make, s: ((_volume(make, s, "mixed"), [3, 4, 2]), {}),
     "_adaptive_avg_pool3d_backward": lambda make, s: ((make((*s[:2], 3, 4, 2)), _volume(make, s)), {}),
     "_adaptive_avg_pool2d": lambda make, s: ((_image(make, s, "mixed"), [3, 4]), {}),

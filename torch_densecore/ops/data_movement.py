@@ -28,13 +28,14 @@ exact(
     "reflection_pad2d reflection_pad2d.out reflection_pad3d reflection_pad3d.out replication_pad1d replication_pad1d.out "
     "replication_pad2d replication_pad2d.out replication_pad3d replication_pad3d.out upsample_nearest1d "
     "upsample_nearest1d.out upsample_nearest2d upsample_nearest2d.out upsample_nearest3d upsample_nearest3d.out "
-    "_conj_physical complex.out _foreach_copy_ _foreach_zero_ split_with_sizes_copy.out _chunk_cat _chunk_cat.out",
+    "_conj_physical conj_physical.out complex.out _foreach_copy_ _foreach_zero_ split_with_sizes_copy.out _chunk_cat "
+    "_chunk_cat.out",
     ANY,
     reason="moves elements or compares them for equality; no arithmetic",
 )
 
 exact(
-    "arange.start_out range.out tril_indices triu_indices bincount histc histc.out searchsorted.Tensor "
+    "arange.start_out range.out tril_indices triu_indices bincount searchsorted.Tensor "
     "searchsorted.Tensor_out bucketize.Tensor bucketize.Tensor_out isin.Tensor_Tensor isin.Tensor_Scalar isin.Scalar_Tensor "
     "_unique _unique2 unique_consecutive unique_dim unique_dim_consecutive",
     INTEGRAL,

@@ -35,13 +35,13 @@ exact(
     reason="truth values",
 )
 exact(
-    "max max.unary_out min min.unary_out amax amax.out amin amin.out aminmax aminmax.out",
+    "max max.unary_out min min.unary_out amax amax.out amin amin.out aminmax aminmax.out median nanmedian",
     INTEGRAL,
     reason="integers are selected by comparison (of floats the order decides among zeros of both signs)",
 )
 exact(
-    "max.dim max.dim_max min.dim min.dim_min argmax argmax.out argmin argmin.out kthvalue.values median "
-    "median.dim_values nanmedian nanmedian.dim_values _cummax_helper _cummin_helper threshold threshold.out threshold_ "
+    "max.dim max.dim_max min.dim min.dim_min argmax argmax.out argmin argmin.out kthvalue.values "
+    "median.dim_values nanmedian.dim_values _cummax_helper _cummin_helper threshold threshold.out threshold_ "
     "threshold_backward threshold_backward.grad_input",
     REAL,
     reason="selects elements by comparison",
