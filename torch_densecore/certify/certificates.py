@@ -128,8 +128,9 @@ def _change(op: str, change: Callable[[list[Certificate]], list[Certificate]], p
         lines = []
         for name in sorted(every):
             for certificate in sorted(every[name], key=lambda c: (c.dtype, MODES.index(c.mode), c.shard)):
-                fields = {field: value for field, value in asdict(certificate).items() if value not in ([], "")}
-                reference = {field: fields.pop(field) for field in _SHARED}
+                values = asdict(certificate)
+                reference = {field: values.pop(field) for field in _SHARED}
+                fields = {field: value for field, value in values.items() if value not in ([], "")}
                 if reference not in references:
                     references.append(reference)
                 lines.append({**fields, "provenance": certificate.provenance, "reference": references.index(reference)})
