@@ -1,7 +1,7 @@
 """Builds the extension `torch_densecore._C`.
 
-csrc/numerics/<family>/*.cpp is compiled once per instruction-set level with that level's flags, everything else once. With ninja
-(`pip install ninja`) a rebuild compiles only what changed; without it every source is compiled again.
+csrc/numerics/<family>/*.cpp is compiled once per instruction-set level with that level's flags (variant/ is not), everything else
+once. With ninja (`pip install ninja`) a rebuild compiles only what changed; without it every source is compiled again.
 
 MAX_JOBS limits the compiler processes. DENSECORE_SKIP="numerics/blas/*,aten/Blas.cpp" leaves sources out (patterns below csrc/),
 for a quick build while they are being written; their ops are then served by the host. DENSECORE_NO_EXTENSION=1 builds none of them:
@@ -67,9 +67,12 @@ def compilation_units(build_dir: Path, torch_flags: list[str]) -> list[Unit]:
         return Unit(source, build_dir / name, flags, header)
 
     units = [unit(source, NUMERICS_FLAGS) for source in sources("numerics/*.cpp")]
+    variants = sources("numerics/variant/*.cpp")  # slow on purpose: one build will do
+    default_flags = [*NUMERICS_FLAGS, "-DDENSECORE_ISA=isa_default", *ISA_FLAGS["isa_default"]]
+    units += [unit(source, default_flags) for source in variants]
     for level in ISA_LEVELS:
         flags = [*NUMERICS_FLAGS, f"-DDENSECORE_ISA={level}", *ISA_FLAGS[level]]
-        units += [unit(source, flags, f"-{level}") for source in sources("numerics/*/**/*.cpp")]
+        units += [unit(source, flags, f"-{level}") for source in sources("numerics/*/**/*.cpp") if source not in variants]
     flags = [*TORCH_FLAGS, *torch_flags]
     header = Unit(CSRC / "aten" / "precompiled.h", build_dir / "precompiled.h.gch", [*flags, "-x", "c++-header"])
     for source in sources("aten/**/*.cpp"):

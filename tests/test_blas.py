@@ -103,9 +103,9 @@ def test_another_table_changes_small_products() -> None:
     "change",
     [
         {"rules": []},
-        {"rules": [{"routine": "gemm", "order": "chain"}] * 17},
+        {"rules": [{"routine": "gemm", "order": "chain"}] * 65},
         {"rules": [{"routine": "syrk", "order": "chain"}]},
-        {"rules": [{"routine": "gemm", "order": "unknown"}]},
+        {"rules": [{"routine": "gemm", "order": "elsewhere"}]},
         {"orders": {"chain": {"lanes": 32, "accumulators": 1, "tail": "fused"}}},
         {"orders": {"chain": {"lanes": 1, "accumulators": 1, "tail": "soft"}}},
     ],

@@ -44,7 +44,7 @@ def test_json_with_models_by_name(tmp_path: Path) -> None:
     "data,text",
     [
         ({"torch": "two"}, "release such as 2.13.0"), ({"threads": 0}, "threads must be"), ({"lanes": 5}, "lanes must be"),
-        ({"system": "linux-x86"}, "only macos-arm64"), ({"speed": 1}, "unknown profile field speed"),
+        ({"system": "linux-x86"}, "is not macos-arm64"), ({"speed": 1}, "unknown profile field speed"),
         ({"blas": "mkl"}, "unknown blas model 'mkl'; known: accelerate"), ({"libm": {"name": "x"}}, "has no 'functions'"),
     ],
 )  # fmt: skip

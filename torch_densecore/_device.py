@@ -8,19 +8,17 @@ import warnings
 
 import torch
 
+from torch_densecore import arithmetic
 from torch_densecore.profile import Profile
-
-KERNELS = ("2.13.0", 4)  # the torch release and lanes whose arithmetic csrc/numerics reproduces
 
 
 def unsupported(profile: Profile) -> str | None:
-    """Why the kernels cannot follow a profile, or None. The oracle runs other releases."""
-    if (profile.torch, profile.lanes) == KERNELS or os.environ.get("DENSECORE_KERNELS") == "off":
+    """Why no kernel can follow a profile, or None. The oracle runs other releases; single ops are `arithmetic.plan`'s matter."""
+    if profile.torch == arithmetic.RELEASE or os.environ.get("DENSECORE_KERNELS") == "off":
         return None
     return (
-        f"device 'densecore': the kernels reproduce torch {KERNELS[0]} with {KERNELS[1]} lanes, but profile {profile.name!r} "
-        f"names torch {profile.torch} with {profile.lanes} lanes. Ways on: another DENSECORE_PROFILE; `densecore oracle`, which "
-        "runs that release's own wheel"
+        f"device 'densecore': the kernels reproduce torch {arithmetic.RELEASE}, but profile {profile.name!r} names torch "
+        f"{profile.torch}. Ways on: another DENSECORE_PROFILE; `densecore oracle`, which runs that release's own wheel"
     )
 
 
@@ -54,6 +52,8 @@ def register() -> None:
     def follow(current: Profile) -> None:
         _C.set_profile(native_profile.native(current))
         _C.refuse_allocations(unsupported(current) or "")
+        if os.environ.get("DENSECORE_KERNELS") != "off":
+            arithmetic.apply(current)
 
     profile.subscribe(follow)
     overrides.apply()  # last: it reads the profile

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch_densecore.profile import ProfileError
+from torch_densecore.profile import LANE_JOINS, ProfileError
 
 FLOAT32_LANES = 4  # of a 16-byte vector
-MAX_RULES = MAX_LANES = MAX_ACCUMULATORS = 16
+MAX_RULES, MAX_LANES, MAX_ACCUMULATORS = 64, 16, 16
 
-Order = tuple[int, int, bool]
-Rule = tuple[str, str, int, Order, Order, bool]
+# lanes, accumulators, tail fused, products fused, block of k, two halves, order of the lanes
+Order = tuple[int, int, bool, bool, int, bool, int]
+# routine, first matrix, least (m * n * k, m, n, k), order, order of an odd last column, provisional, known
+Rule = tuple[str, str, tuple[int, int, int, int], Order, Order, bool, bool]
+
+PLAIN_ORDER = {"products": "fused", "block": 0, "halves": False, "lane_join": "adjacent"}  # what the certified kernels compute
+UNKNOWN = "unknown"  # the order of a rule for shapes that a probe could not tell
+UNLIMITED = (1 << 63) - 1
+_ANY_ORDER: Order = (1, 1, True, True, 0, False, LANE_JOINS.index("adjacent"))
 
 
 def float32_rules(table: dict[str, Any]) -> list[Rule]:
-    """The rules for float32, in the table's order.
-
-    A rule is its routine, the first matrix ("N", "T" or "*"), the smallest m * n * k, the order, that of an odd last column, and
-    whether it is provisional. An order is lanes, accumulators, and whether the tail is fused. Raises ProfileError for a table that
-    the extension cannot hold.
-    """
+    """The rules for float32, in the table's order. Raises ProfileError for a table that the extension cannot hold."""
     try:
         orders = {name: _order(fields) for name, fields in table["orders"].items()}
         rules = [_rule(orders, fields) for fields in table["rules"]]
@@ -30,18 +32,51 @@ def float32_rules(table: dict[str, Any]) -> list[Rule]:
     return rules
 
 
+def largest(table: dict[str, Any]) -> tuple[int, int]:
+    """m and n, and k, up to which the table holds: a probe's has limits."""
+    return int(table.get("largest_side", UNLIMITED)), int(table.get("largest_depth", UNLIMITED))
+
+
+def adds_blocks_to_start(table: dict[str, Any]) -> bool:
+    """Whether beta * C comes first and the blocks of k are added to it (MKL); else it is added last (Accelerate)."""
+    addend = table.get("addend", "last")
+    if addend not in ("last", "first"):
+        raise ProfileError(f"BLAS model {table.get('name')!r}: the addend is 'last' or 'first', not {addend!r}")
+    return addend == "first"
+
+
+def is_plain(table: dict[str, Any]) -> bool:
+    """Whether the certified kernels serve the table; else only the ops with a variant kernel do."""
+    orders = table["orders"].values()
+    least = any(rule.get(name, 0) > 1 for rule in table["rules"] for name in ("minimum_m", "minimum_n", "minimum_k"))
+    unknown = any(rule["order"] == UNKNOWN for rule in table["rules"])
+    plain = all(order.get(name, value) == value for order in orders for name, value in PLAIN_ORDER.items())
+    return plain and not (least or unknown or adds_blocks_to_start(table) or largest(table) != (UNLIMITED, UNLIMITED))
+
+
 def _order(fields: dict[str, Any]) -> Order:
     lanes = FLOAT32_LANES if fields["lanes"] == "vector" else int(fields["lanes"])
-    accumulators = int(fields["accumulators"])
-    if not (1 <= lanes <= MAX_LANES and 1 <= accumulators <= MAX_ACCUMULATORS and fields["tail"] in ("fused", "rounded")):
-        raise ProfileError(f"BLAS order {fields}: lanes and accumulators are 1 to {MAX_LANES}, the tail is fused or rounded")
-    return lanes, accumulators, fields["tail"] == "fused"
+    accumulators, block = int(fields["accumulators"]), int(fields.get("block", 0))
+    words = fields["tail"], fields.get("products", "fused")
+    join = fields.get("lane_join", "adjacent")
+    if not (1 <= lanes <= MAX_LANES and 1 <= accumulators <= MAX_ACCUMULATORS and {*words} <= {"fused", "rounded"}):
+        raise ProfileError(
+            f"BLAS order {fields}: lanes and accumulators are 1 to {MAX_LANES}, the tail and products are fused or rounded"
+        )
+    if join not in LANE_JOINS or block < 0 or (join == "halves" and lanes & (lanes - 1)):
+        raise ProfileError(
+            f"BLAS order {fields}: lane_join is one of {', '.join(LANE_JOINS)} (halves: of 2, 4, 8 or 16 lanes), block is 0 or more"
+        )
+    fused_tail, fused = (word == "fused" for word in words)
+    return lanes, accumulators, fused_tail, fused, block, bool(fields.get("halves", False)), LANE_JOINS.index(join)
 
 
 def _rule(orders: dict[str, Order], fields: dict[str, Any]) -> Rule:
     routine, trans = fields["routine"], fields.get("transa", fields.get("trans", "*"))
     if routine not in ("gemm", "gemv", "dot") or trans not in ("N", "T", "*"):
         raise ProfileError(f"BLAS rule {fields}: the routine is gemm, gemv or dot, a matrix is 'N' or 'T'")
-    order = orders[fields["order"]]
-    last = orders[fields.get("odd_last_column", fields["order"])]
-    return routine, trans, int(fields.get("minimum_product", 0)), order, last, bool(fields.get("provisional", False))
+    known = fields["order"] != UNKNOWN
+    order = orders[fields["order"]] if known else _ANY_ORDER
+    last = orders[fields["odd_last_column"]] if "odd_last_column" in fields else order
+    least = tuple(int(fields.get(f"minimum_{name}", 0)) for name in ("product", "m", "n", "k"))
+    return routine, trans, least, order, last, bool(fields.get("provisional", False)), known

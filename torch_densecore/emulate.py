@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 import torch
 from torch.utils._contextlib import context_decorator
 
-from torch_densecore import profile, registry
+from torch_densecore import arithmetic, profile, registry
 from torch_densecore._device import unsupported
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -59,8 +59,11 @@ def _matches(word: str, known: list[str]) -> list[str]:
 
 def resolve(words: tuple[str, ...]) -> list[str] | None:
     """The ops that `words` name, or None for all. Raises ValueError for a word that names nothing we have a kernel for."""
-    if reason := unsupported(profile.current()):
+    current = profile.current()
+    if reason := unsupported(current):
         raise profile.ProfileError(reason.replace("device 'densecore'", "emulate_cpu"))
+    if current.probed or arithmetic.differences(current):
+        raise profile.ProfileError(f"emulate_cpu: only the device follows a profile with another arithmetic ({current.name!r})")
     known, by_group = available(), groups()
     names: dict[str, None] = {}
     everything = False

@@ -23,6 +23,15 @@ RELEASES = ("2.4", "2.14")  # first and last minor release whose wheels the orac
 _FOLDER = Path(__file__).parent / "profiles"
 _NAME = re.compile(r"torch-(\d+\.\d+\.\d+)-macos-arm64")
 _SYSTEM = "macos-arm64"
+_PROBED_SYSTEM = re.compile(r"(linux|windows|macos)-\w+")  # of a profile that `densecore probe` wrote
+
+# Values of the fields of arithmetic, in the order of their C++ counterparts (csrc/numerics/profile.h). The defaults are the Mac's.
+LANES = (4, 8, 16)
+CONTRACTIONS = ("none", "clang", "gcc")
+LANE_JOINS = ("halves", "adjacent", "in_order")
+EXPONENTIALS = ("sleef_u10", "exp_u20", "libm")
+CASTS = ("saturate", "x86")
+LIBMS = ("apple", "glibc")
 
 
 class ProfileError(ValueError):
@@ -50,7 +59,13 @@ class Profile:
     """The reference whose bits are reproduced.
 
     torch: release of the reference wheel. threads: intra-op threads of the reference machine (4 on the base M1..M4).
-    lanes: floats per Vectorized<float>. blas, libm: model tables (see `profiles/`).
+    lanes: floats per Vectorized<float>. fma: whether multiply-adds that the source asks for are fused. contract: which
+    other products and sums the compiler fuses: clang those in scalar code, gcc those in vector code too. lane_join: in which order
+    a vector's lanes are added. exp: the exponential of vector code. casts: what becomes of a float out of an integer
+    type's range. blas, libm: model tables (see `profiles/`).
+
+    ops: for a probed machine, fields by op ("aten::sum*": {"lanes": 8}), as one build mixes them; {"unknown": reason} for
+    an op whose arithmetic the probe could not tell. See docs/profiles.md for which op heeds which field.
     """
 
     name: str = DEFAULT
@@ -58,34 +73,66 @@ class Profile:
     system: str = _SYSTEM
     threads: int = 4
     lanes: int = 4
+    fma: bool = True
+    contract: str = "clang"
+    lane_join: str = "halves"
+    exp: str = "sleef_u10"
+    casts: str = "saturate"
     blas: dict[str, Any] = field(default_factory=lambda: model("blas", "accelerate"), hash=False, repr=False)
     libm: dict[str, Any] = field(default_factory=lambda: model("libm", "apple"), hash=False, repr=False)
+    ops: dict[str, dict[str, Any]] = field(default_factory=dict, hash=False, repr=False)
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"\d+\.\d+\.\d+", self.torch):
             raise ProfileError(f"profile {self.name}: torch must be a release such as 2.13.0, not {self.torch!r}")
-        if self.system != _SYSTEM:
-            raise ProfileError(f"profile {self.name}: only {_SYSTEM} is reproduced, not {self.system!r}")
+        if self.system != _SYSTEM and not (self.ops and _PROBED_SYSTEM.fullmatch(str(self.system))):
+            raise ProfileError(
+                f"profile {self.name}: system {self.system!r} is not {_SYSTEM}, and there are no 'ops' that say how it computes; "
+                "`densecore probe` writes such a profile"
+            )
         if not isinstance(self.threads, int) or not 1 <= self.threads <= 1024:
             raise ProfileError(f"profile {self.name}: threads must be 1..1024, not {self.threads!r}")
-        if self.lanes not in (4, 8):
-            raise ProfileError(f"profile {self.name}: lanes must be 4 or 8, not {self.lanes!r}")
+        for name, values in CHOICES.items():
+            if getattr(self, name) not in values or isinstance(getattr(self, name), bool) != isinstance(values[0], bool):
+                allowed = ", ".join(map(str, values))
+                raise ProfileError(f"profile {self.name}: {name} must be one of {allowed}, not {getattr(self, name)!r}")
         for kind, key in (("blas", "rules"), ("libm", "functions")):
             if key not in getattr(self, kind):
                 raise ProfileError(f"profile {self.name}: the {kind} model has no {key!r}")
+        if self.libm["name"] not in LIBMS:
+            raise ProfileError(f"profile {self.name}: libm must be one of {', '.join(LIBMS)}, not {self.libm['name']!r}")
+
+    @property
+    def probed(self) -> bool:
+        """Whether it describes a probed machine: ops that it does not list are not known."""
+        return bool(self.ops)
 
     def replace(self, **changes: Any) -> Profile:
-        """A copy with other fields."""
-        return dataclasses.replace(self, **changes)
+        """A copy with other fields; `blas` and `libm` may be given by name."""
+        return dataclasses.replace(self, **_with_models(changes))
 
     def describe(self) -> dict[str, Any]:
         """Short JSON form that every recorded result carries; models by name."""
-        out = {key: getattr(self, key) for key in ("name", "torch", "system", "threads", "lanes")}
-        return {**out, "blas": self.blas["name"], "libm": self.libm["name"]}
+        out = {key: getattr(self, key) for key in ("name", "torch", "system", "threads", *CHOICES)}
+        models = {"blas": self.blas["name"], "libm": self.libm["name"]}
+        return {**out, **models, **({"ops": "probed"} if self.probed else {})}
 
     def to_json(self) -> str:
         """Complete JSON form, models included; `load` reads it."""
         return json.dumps(dataclasses.asdict(self), indent=2)
+
+
+# The fields that have a choice of values.
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "lanes": LANES, "fma": (True, False), "contract": CONTRACTIONS, "lane_join": LANE_JOINS, "exp": EXPONENTIALS,
+    "casts": CASTS,
+}  # fmt: skip
+
+
+def _with_models(values: dict[str, Any]) -> dict[str, Any]:
+    """The values with models given by name replaced by their tables."""
+    named = {kind: model(kind, values[kind]) for kind in ("blas", "libm") if isinstance(values.get(kind), str)}
+    return {**values, **named}
 
 
 def from_dict(data: dict[str, Any]) -> Profile:
@@ -100,10 +147,7 @@ def from_dict(data: dict[str, Any]) -> Profile:
         raise ProfileError(f"torch must be a release such as 2.13.0, not {release!r}")
     values.setdefault("name", f"torch-{release}-{_SYSTEM}")
     values.setdefault("lanes", lanes_of(release))
-    for kind in ("blas", "libm"):
-        if isinstance(values.get(kind), str):
-            values[kind] = model(kind, values[kind])
-    return Profile(**values)
+    return Profile(**_with_models(values))
 
 
 def load(source: str | os.PathLike[str] | Profile | None = None) -> Profile:

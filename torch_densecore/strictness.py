@@ -48,8 +48,11 @@ def uncertified(mode: str) -> Iterator[None]:
 
 
 def _run_in_oracle(name: str, overload: str, args: tuple[Any, ...]) -> Any:
+    from torch_densecore import profile
     from torch_densecore.oracle import tier  # booted when the mode `oracle` first needs it
 
+    if profile.current().probed:
+        raise UncertifiedOpError(f"{name}: the oracle runs the macOS arm64 wheel, which profile {profile.current().name!r} is not")
     return tier.run(name, overload, args)
 
 

@@ -3,6 +3,7 @@
 #include <ATen/TensorIterator.h>
 
 #include "aten/Loops.h"
+#include "aten/errors.h"
 #include "aten/profile.h"
 #include "numerics/pointwise/convert.h"
 
@@ -27,6 +28,11 @@ bool converts_to_integer(const at::Tensor& self, const at::Tensor& src) {
 }
 
 at::Tensor& convert_to_integer(at::Tensor& self, const at::Tensor& src) {
+  if (!current_profile().saturating_casts) {
+    raise_uncertified(c10::str("aten::copy_ of ", src.scalar_type(), " to ", self.scalar_type(), " on device 'densecore': only Arm's ",
+                               "saturating rule is known, which the machine of the profile does not follow (", describe(current_profile()),
+                               "). Ways on: convert on the CPU; another DENSECORE_PROFILE"));
+  }
   auto iter = at::TensorIteratorConfig()
                   .add_output(self)
                   .add_const_input(src)

@@ -13,6 +13,7 @@
 #include "aten/host_call.h"
 #include "aten/op_registration.h"
 #include "aten/reductions.h"
+#include "numerics/variant/sum.h"
 
 namespace densecore {
 namespace {
@@ -26,7 +27,10 @@ bool reduces_in_float(const Tensor& self, ScalarType dtype) { return dtype == at
 
 void reduce_sum(const Dispatched<ReduceLoopFn>& kernel, const Tensor& self, OptionalIntArrayRef dim, bool keepdim, const Tensor& out) {
   set_identity(out, 0);
-  run_reduction(kernel, self, dim, keepdim, out);
+  const Profile& profile = current_profile();
+  if (!profile.needs_variant()) return run_reduction(kernel, self, dim, keepdim, out);
+  const auto loop = [&, skip_nan = &kernel == &nansum_loop](auto... arguments) { variant::sum_loop(profile, skip_nan, arguments...); };
+  run_reduction_loop(loop, self, dim, keepdim, out);
 }
 
 void divide_by_count(const Tensor& self, OptionalIntArrayRef dim, const Tensor& out) {

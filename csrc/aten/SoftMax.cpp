@@ -17,6 +17,7 @@
 #include "aten/op_registration.h"
 #include "aten/profile.h"
 #include "numerics/softmax/SoftMaxKernel.h"
+#include "numerics/variant/softmax.h"
 
 namespace densecore {
 namespace {
@@ -55,9 +56,11 @@ Tensor& write_out(const Tensor& result, Tensor& out) {
 struct Forward {
   const Dispatched<SoftmaxRowsFn>& rows;
   const Dispatched<SoftmaxColumnsFn>& columns;
+  decltype(variant::softmax_rows)* variant_rows;
+  decltype(variant::softmax_columns)* variant_columns;
 };
-constexpr Forward kSoftmax{softmax_rows, softmax_columns};
-constexpr Forward kLogSoftmax{log_softmax_rows, log_softmax_columns};
+constexpr Forward kSoftmax{softmax_rows, softmax_columns, variant::softmax_rows, variant::softmax_columns};
+constexpr Forward kLogSoftmax{log_softmax_rows, log_softmax_columns, variant::log_softmax_rows, variant::log_softmax_columns};
 
 Tensor forward(const Forward& kernel, const Tensor& self, int64_t dim) {
   const Split split = split_at(self, dim);
@@ -66,11 +69,12 @@ Tensor forward(const Forward& kernel, const Tensor& self, int64_t dim) {
   if (input.numel() == 0) return out;
   const float* x = input.const_data_ptr<float>();
   float* y = out.mutable_data_ptr<float>();
-  if (split.last) {
-    kernel.rows(x, split.shape.outer, split.shape.dim, y);
-  } else {
-    kernel.columns(current_profile(), x, split.shape, y);
-  }
+  const Profile& profile = current_profile();
+  const bool other = profile.needs_variant();
+  if (split.last && other) kernel.variant_rows(profile, x, split.shape.outer, split.shape.dim, y);
+  else if (split.last) kernel.rows(x, split.shape.outer, split.shape.dim, y);
+  else if (other) kernel.variant_columns(profile, x, split.shape, y);
+  else kernel.columns(profile, x, split.shape, y);
   return out;
 }
 
@@ -111,7 +115,7 @@ Tensor safe_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> d
   }
   const Tensor input = self.to(at::kFloat).contiguous();
   const Split split = split_at(input, dim);
-  if (!split.last) {
+  if (!split.last || current_profile().needs_variant()) {
     return forward(kSoftmax, input, dim).masked_fill_(at::all(at::isneginf(input), dim, /*keepdim=*/true), 0.0);
   }
   Tensor out = contiguous_empty(input);
@@ -127,21 +131,27 @@ DENSECORE_OP("aten::_safe_softmax", safe_softmax);
 struct Backward {
   const Dispatched<SoftmaxRowsBackwardFn>& rows;
   const Dispatched<SoftmaxColumnsBackwardFn>& columns;
+  decltype(variant::softmax_rows_backward)* variant_rows;
+  decltype(variant::softmax_columns_backward)* variant_columns;
 };
-constexpr Backward kSoftmaxBackward{softmax_rows_backward, softmax_columns_backward};
-constexpr Backward kLogSoftmaxBackward{log_softmax_rows_backward, log_softmax_columns_backward};
+constexpr Backward kSoftmaxBackward{softmax_rows_backward, softmax_columns_backward, variant::softmax_rows_backward,
+                                    variant::softmax_columns_backward};
+constexpr Backward kLogSoftmaxBackward{log_softmax_rows_backward, log_softmax_columns_backward, variant::log_softmax_rows_backward,
+                                       variant::log_softmax_columns_backward};
 
 Tensor backward(const Backward& kernel, const Tensor& grad, const Tensor& output, int64_t dim) {
   const Split split = split_at(grad, dim);
   const Tensor g = grad.contiguous(), y = output.contiguous();
   Tensor grad_input = contiguous_empty(grad);
   if (grad.numel() == 0) return grad_input;
-  if (split.last) {
-    kernel.rows(g.const_data_ptr<float>(), y.const_data_ptr<float>(), split.shape.outer, split.shape.dim,
-                grad_input.mutable_data_ptr<float>());
-  } else {
-    kernel.columns(g.const_data_ptr<float>(), y.const_data_ptr<float>(), split.shape, grad_input.mutable_data_ptr<float>());
-  }
+  const float *dy = g.const_data_ptr<float>(), *out = y.const_data_ptr<float>();
+  float* dx = grad_input.mutable_data_ptr<float>();
+  const Profile& profile = current_profile();
+  const bool other = profile.needs_variant();
+  if (split.last && other) kernel.variant_rows(profile, dy, out, split.shape.outer, split.shape.dim, dx);
+  else if (split.last) kernel.rows(dy, out, split.shape.outer, split.shape.dim, dx);
+  else if (other) kernel.variant_columns(profile, dy, out, split.shape, dx);
+  else kernel.columns(dy, out, split.shape, dx);
   return grad_input;
 }
 

@@ -16,6 +16,7 @@
 #include "aten/op_registration.h"
 #include "aten/profile.h"
 #include "numerics/norm/layer_norm_kernel.h"
+#include "numerics/variant/layer_norm.h"
 
 namespace densecore {
 namespace {
@@ -55,8 +56,13 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_forward(const Tensor& input, at::I
   Tensor y = contiguous_like(x);
   Tensor mean = at::empty(statistics_shape(input, normalized_shape.size()), x.options());
   Tensor rstd = at::empty_like(mean);
-  layer_norm(x.const_data_ptr<float>(), data_or_null(gamma), data_or_null(beta), m, n, static_cast<float>(eps),
-             y.mutable_data_ptr<float>(), mean.mutable_data_ptr<float>(), rstd.mutable_data_ptr<float>());
+  const auto run = [&, rows = m, size = n](const auto& kernel) {
+    kernel(x.const_data_ptr<float>(), data_or_null(gamma), data_or_null(beta), rows, size, static_cast<float>(eps),
+           y.mutable_data_ptr<float>(), mean.mutable_data_ptr<float>(), rstd.mutable_data_ptr<float>());
+  };
+  const Profile& profile = current_profile();
+  if (profile.needs_variant()) run([&](auto... arguments) { variant::layer_norm(profile, arguments...); });
+  else run(layer_norm);
   return {y, mean, rstd};
 }
 DENSECORE_OP("aten::native_layer_norm", layer_norm_forward);

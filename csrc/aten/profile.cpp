@@ -15,6 +15,8 @@ const Profile& current_profile() {
   return thread_profile ? *thread_profile : *process_profile.load(std::memory_order_acquire);
 }
 
+bool has_thread_profile() { return thread_profile != nullptr; }
+
 // The old profile is not freed: a kernel on another thread may be reading it, and profiles are set a few times a process.
 void set_process_profile(const Profile& profile) {
   process_profile.store(new Profile(profile), std::memory_order_release);

@@ -10,6 +10,8 @@ namespace densecore {
 // Read it once at a binding's entry and pass it down.
 const Profile& current_profile();
 void set_process_profile(const Profile& profile);
+// Whether a ProfileGuard is in force on this thread.
+bool has_thread_profile();
 // One line for messages.
 std::string describe(const Profile& profile);
 

@@ -23,14 +23,18 @@ inline void set_identity(const at::Tensor& out, float identity) {
   else out.fill_(identity);
 }
 
-// Runs a float32 reduction loop over `out`, which holds the identity and has the reduction's shape.
-inline void run_reduction(const Dispatched<ReduceLoopFn>& kernel, const at::Tensor& self, at::OptionalIntArrayRef dim, bool keepdim,
-                          const at::Tensor& out) {
+// Runs a float32 reduction loop (ReduceLoopFn's form) over `out`, which holds the identity and has the reduction's shape.
+template <class Loop>
+void run_reduction_loop(const Loop& loop, const at::Tensor& self, at::OptionalIntArrayRef dim, bool keepdim, const at::Tensor& out) {
   at::TensorIterator iter = at::meta::make_reduction_from_out_ty(self, out, dim, keepdim, at::kFloat);
   if (iter.numel() == 0) return;
-  parallel_reduce(iter, current_profile(), [loop = kernel.get()](char** data, const int64_t* strides, int64_t size0, int64_t size1) {
+  parallel_reduce(iter, current_profile(), [&loop](char** data, const int64_t* strides, int64_t size0, int64_t size1) {
     loop(data, strides, size0, size1);
   });
+}
+inline void run_reduction(const Dispatched<ReduceLoopFn>& kernel, const at::Tensor& self, at::OptionalIntArrayRef dim, bool keepdim,
+                          const at::Tensor& out) {
+  run_reduction_loop(kernel.get(), self, dim, keepdim, out);
 }
 
 }  // namespace densecore

@@ -1,5 +1,6 @@
 """Trees of known orders are found and named; a probe of this host is enough to compute as it does."""
 
+import itertools
 import json
 
 import numpy as np
@@ -10,7 +11,8 @@ from traced_programs import run_traced
 
 from torch_densecore.trace.explain import orders
 from torch_densecore.trace.probe import blas, linear, trees
-from torch_densecore.trace.probe.follow import Follower, device_profile
+from torch_densecore.trace.probe.follow import Follower
+from torch_densecore.trace.probe.rules import Sizes, rules_of
 from torch_densecore.trace.replay import load_calls
 
 
@@ -73,20 +75,43 @@ def test_the_table_of_rules_finds_a_switch_of_kernels():
         else:
             names = {blas.CHAIN} if shape.product >= 1000 else {"4 lanes, 2 accumulators, lanes added adjacent"}
         found[shape] = {"first": names}
-    table = blas.table(found)
-    gemm = [rule for rule in table["rules"] if rule["routine"] == "gemm" and rule["transa"] == "N"]
-    assert [rule["order"] for rule in gemm] == [blas.CHAIN, "4 lanes, 2 accumulators, lanes added adjacent"]
-    products = {s.product for s in found if s.routine == "gemm" and s.trans[0] == "N"}
-    assert gemm[0]["minimum_product"] == min(product for product in products if product >= 1000)
-    assert table["orders"]["4 lanes, 2 accumulators, lanes added adjacent"] == {"lanes": 4, "accumulators": 2, "tail": "fused"}
-    probe = {
-        "products": {"table": table}, "lanes": 4,
-        "environment": {"torch": {"version": "2.13.0"}, "threads": {"intra_op": 4}},
-    }  # fmt: skip
-    profile, left = device_profile(json.loads(json.dumps(probe)))
-    assert left == ["dot *: signature 0123"] or left == ["dot : signature 0123"]
-    assert all("unsupported" not in order for order in profile["blas"]["orders"].values())
-    assert {rule["routine"] for rule in profile["blas"]["rules"]} == {"gemm", "gemv"}
+    lanes = "4 lanes, 2 accumulators, lanes added adjacent"
+    gemm = blas._rules(found, "gemm", "N")
+    assert [rule.candidates for rule in gemm] == [[(blas.CHAIN, blas.CHAIN)], [(lanes, lanes)]]
+    products = {s.sizes.product for s in found if s.routine == "gemm" and s.trans[0] == "N"}
+    assert gemm[0].least == {"product": min(product for product in products if product >= 1000)}
+    assert blas.order_of(lanes) == {"lanes": 4, "accumulators": 2, "lane_join": "adjacent", "tail": "fused"}
+    assert [rule.candidates for rule in blas._rules(found, "dot", "*")] == [[]]
+
+
+def test_rules_follow_thresholds_and_keep_what_has_no_name_apart():
+    """A made-up library: blocks from 12 x 4 on, unknown for one row, chains else."""
+    fits = {}
+    for m, n, k in itertools.product((1, 2, 8, 12, 33), (1, 3, 4, 16), (2, 17, 385)):
+        kind = {"blocks"} if m >= 12 and n >= 4 else set() if m == 1 else {"chain", "other chain"} if k < 17 else {"chain"}
+        fits[Sizes(m, n, k)] = frozenset(kind)
+    found = [(each.least, each.orders) for each in rules_of(fits)]
+    assert found[0] == ({"m": 12, "n": 4, "k": 2}, {"blocks"})
+    for sizes, names in fits.items():
+        orders_of = next(o for least, o in found if all(getattr(sizes, name) >= size for name, size in least.items()))
+        assert orders_of is None if not names else orders_of <= names
+    assert len(found) <= 5
+
+
+def test_a_random_product_that_a_rule_misses_is_probed_and_the_rules_made_anew(monkeypatch):
+    """A library that changes its kernel between two probed sizes."""
+    chain, blocks = blas.CHAIN, "chain in blocks of 192"
+    answer = lambda shape: {"first": {chain if shape.m < 15 else blocks}}  # noqa: E731
+    monkeypatch.setattr(blas, "gives_the_bits", lambda pair, shape: pair[0] in answer(shape)["first"])
+    monkeypatch.setattr(blas, "addend", lambda: "last")
+    found = {shape: answer(shape) for shape in blas.shapes((1, 8, 16, 33), (2, 17, 385)) if shape.routine == "gemm"}
+    found = {shape: {"first": {chain}} if shape.m < 15 else value for shape, value in found.items()}
+    found |= {blas.Shape("gemm", "NN", 12, 40, 385): {"first": {blocks}}}  # a wrong answer, which verification finds
+    table = blas.table(found, lambda shapes: found.update({shape: answer(shape) for shape in shapes}))
+    for shape in blas._other_shapes(33, 385):
+        order = blas.order_in(table, shape)
+        assert order in (None, blas.order_of(chain if shape.m < 15 else blocks)), shape
+    assert blas.order_in(table, blas.Shape("gemm", "NN", 30, 30, 300)) == blas.order_of(blocks)
 
 
 @pytest.fixture(scope="module")
@@ -117,3 +142,59 @@ def test_following_the_probe_of_this_host_gives_its_bits(probed, tmp_path):
         assert all(torch.equal(x, y) for x, y in zip(outputs, call.outputs, strict=True)), call.site
         followed.add(call.site.op)
     assert followed == {"aten::sum.dim_IntList", "aten::mean.dim", "aten::_softmax", "aten::native_layer_norm", "aten::mm"}
+
+
+COMPARE = """
+import json, torch, torch.nn.functional as F, torch_densecore
+from torch_densecore.certify.bits import unequal
+torch.manual_seed(7)
+off = {}
+def compare(name, function, *inputs):
+    outputs = [function(*(t.to(device) for t in inputs)) for device in ("cpu", "densecore")]
+    off[name] = off.get(name, 0) + int(unequal(outputs[0], outputs[1].cpu()).sum())
+for n in (6, 29, 65, 123, 300, 1000):
+    x = torch.randn(41, n) * 3
+    compare("sum", lambda x: x.sum(-1), x)
+    compare("sum", lambda x: x.sum(0), x)
+    compare("mean", lambda x: x.mean(-1), x)
+    compare("softmax", lambda x: F.softmax(x, -1), x)
+    compare("layer_norm", lambda x, w, b, n=n: F.layer_norm(x, (n,), w, b), x, torch.randn(n), torch.randn(n))
+compare("sum", lambda x: x.sum(), torch.randn(100003))
+for m, k, n in ((20, 30, 33), (33, 64, 25), (18, 200, 31), (33, 385, 33), (29, 300, 16)):
+    compare("mm", torch.mm, torch.randn(m, k), torch.randn(k, n))
+    compare("addmm", torch.addmm, torch.randn(n), torch.randn(m, k), torch.randn(n, k).t())
+print(json.dumps(off))
+"""
+
+
+def probe_and_compare(python, tmp_path, *options, **variables):
+    """Elements off by op, of the device under the profile that a probe wrote, beside torch's CPU ops."""
+    path = tmp_path / "profile.json"
+    python("-m", "torch_densecore.cli", "probe", "--quick", "-o", str(path), *options, **variables)
+    done = python("-c", COMPARE, DENSECORE_PROFILE=str(path), DENSECORE_UNCERTIFIED="error", **variables)
+    return json.loads(done.stdout), json.loads(path.read_text())["profile"]
+
+
+@pytest.mark.parametrize(
+    "level", [pytest.param("default", marks=pytest.mark.slow), pytest.param("avx2", marks=pytest.mark.slow), "avx512"]
+)
+def test_the_device_configured_by_the_probe_of_this_host_has_its_bits(level, python, tmp_path):
+    off, profile = probe_and_compare(python, tmp_path, ATEN_CPU_CAPABILITY=level)
+    assert set(off) == {"sum", "mean", "softmax", "layer_norm", "mm", "addmm"} and not any(off.values()), off
+    assert profile["ops"]["aten::mm"] == {"fma": True} and profile["blas"]["rules"]
+
+
+@pytest.mark.oracle
+@pytest.mark.slow
+def test_the_probe_of_the_emulated_wheel_finds_the_default_profile(python, tmp_path):
+    path = tmp_path / "wheel.json"
+    python("-m", "torch_densecore.cli", "probe", "--oracle", "-o", str(path))
+    probed = json.loads(path.read_text())["profile"]
+    assert probed["system"] == "macos-arm64" and probed["threads"] == 4
+    assert probed["ops"]["aten::_softmax"] == {"lanes": 4, "lane_join": "halves", "exp": "sleef_u10", "libm": "apple"}
+    assert probed["ops"]["aten::native_layer_norm"] == {"lanes": 4, "fma": True, "contract": "clang"}
+    program = COMPARE.replace('("cpu", "densecore")', '("densecore",)').replace("unequal(outputs[0], outputs[1].cpu()).sum()", "0")
+    program = program.replace("outputs = [", "outputs = kept[len(kept):] = [").replace("off = {}", "off, kept = {}, []")
+    program += "\nfrom torch_densecore.trace.digest import tensor_digest\nprint([tensor_digest(t.cpu()) for t in kept])"
+    digests = [python("-c", program, DENSECORE_PROFILE=profile).stdout for profile in ("", str(path))]
+    assert digests[0] == digests[1]

@@ -3,11 +3,18 @@
 from torch_densecore.registry import INTEGRAL, exact, kernel
 
 LINEAR_ALGEBRA = "ATen/native/LinearAlgebra.cpp; csrc/numerics/blas"
+SGEMM = "Accelerate's sgemm: one fused chain over k per output, beta * C last; small products by the profile's rules"
 BLAS = "ATen/native/Blas.cpp, BlasKernel.cpp; csrc/numerics/blas"
 
 kernel(
-    "mm mm.out addmm addmm.out addmm_ _addmm_activation _addmm_activation.out addbmm addbmm.out addbmm_",
-    reason="Accelerate's sgemm: one fused chain over k per output, beta * C last; small products by the profile's rules",
+    "mm mm.out addmm addmm.out addmm_ addbmm addbmm.out addbmm_",
+    reason=SGEMM,
+    source=LINEAR_ALGEBRA,
+    fields="blas fma",
+)
+kernel(
+    "_addmm_activation _addmm_activation.out",
+    reason=SGEMM,
     source=LINEAR_ALGEBRA,
     fields="blas",
 )
@@ -15,7 +22,7 @@ kernel(
     "bmm bmm.out baddbmm baddbmm.out baddbmm_",
     reason="sgemm for each matrix; below m * n * k = 400 torch's own loops, whose fusing depends on the strides along k",
     source=LINEAR_ALGEBRA,
-    fields="blas",
+    fields="blas fma contract",
 )
 kernel(
     "addmv addmv.out addmv_ dot vdot",

@@ -9,7 +9,7 @@ kernel(
     reason="cascade sum on 4-lane partial sums; the profile's threads sum apart",
     source="ATen/native/cpu/SumKernel.cpp, TensorIteratorReduce.cpp; csrc/numerics/reduce/SumKernel.cpp",
     groups="reduction",
-    fields="threads",
+    fields="threads lanes",
 )
 kernel(
     "prod prod.dim_int prod.int_out amax amax.out amin amin.out",

@@ -22,7 +22,6 @@ from .format import Event, Site, TraceReader
 from .layout import layout_code, sample_bytes
 from .ulp import ELEMENT_SIZES, ulp_distance
 
-MAX_LISTED = 1000  # calls without a partner, and pairs not matched exactly, that are listed
 MIN_MATCHED = 0.2  # below this share of matched calls the traces are of different programs
 
 ORIGIN_KINDS = {
@@ -67,7 +66,6 @@ class Origin:
     events: list[tuple[int, int]] = field(default_factory=list)
     difference: Difference = field(default_factory=Difference)
     detail: str = ""
-    matched: str = "exact"  # the alignment pass that paired the first event
 
 
 @dataclass
@@ -80,8 +78,7 @@ class Comparison:
     verdicts: Counter[str] = field(default_factory=Counter)
     passes: Counter[str] = field(default_factory=Counter)
     origins: list[Origin] = field(default_factory=list)
-    unmatched: list[tuple[str, int, str, str]] = field(default_factory=list)  # the first (side, event, op, module)
-    loose: list[tuple[int, int, str]] = field(default_factory=list)  # the first pairs not matched exactly, and the pass
+    unmatched: list[tuple[str, int, str, str]] = field(default_factory=list)  # first 1000 (side, event, op, module)
     by_module: dict[tuple[int, str], Counter[str]] = field(default_factory=dict)
     by_op: dict[str, Counter[str]] = field(default_factory=dict)
     layouts: int = 0
@@ -167,8 +164,6 @@ class _Comparer:
             return
         result.passes[pair.matched] += 1
         a, b = pair.a, pair.b
-        if pair.matched != "exact" and len(result.loose) < MAX_LISTED:
-            result.loose.append((a.index, b.index, pair.matched))
         if a.inputs == b.inputs and a.outputs == b.outputs and a.rng == b.rng:
             sites = self._sites(a.site, b.site)
             if sites.plain:
@@ -176,9 +171,9 @@ class _Comparer:
                 if a.rng:
                     self._rng_in_step = True
                 return
-        self._judge_unequal(a, b, place, pair.matched)
+        self._judge_unequal(a, b, place)
 
-    def _judge_unequal(self, a: Event, b: Event, place: int, matched: str) -> None:
+    def _judge_unequal(self, a: Event, b: Event, place: int) -> None:
         sites = self._sites(a.site, b.site)
         ins = _digests_equal(a.inputs, b.inputs, sites.inputs)
         outs = _digests_equal(a.outputs, b.outputs, sites.outputs)
@@ -204,7 +199,7 @@ class _Comparer:
             return
         difference = sampled_difference(a, b)
         if verdict == "origin":
-            self._origin(kind, a, b, sites, difference, matched)
+            self._origin(kind, a, b, sites, difference)
         if difference.elements:
             self._plot(place, difference, verdict == "origin")
 
@@ -240,14 +235,14 @@ class _Comparer:
         made_a.update(digest for digest in a.outputs if digest)
         made_b.update(digest for digest in b.outputs if digest)
 
-    def _origin(self, kind: str, a: Event, b: Event, sites: _SitePair, difference: Difference, matched: str) -> None:
+    def _origin(self, kind: str, a: Event, b: Event, sites: _SitePair, difference: Difference) -> None:
         site = a.site
         key = (kind, sites.key)
         origin = self._origins.get(key)
         if origin is None:
             origin = self._origins[key] = Origin(
                 kind, site.op, site.module, site.phase, site.source, shapes_of(site), a.step, (a.index, b.index),
-                difference=difference, detail=sites.arguments, matched=matched,
+                difference=difference, detail=sites.arguments,
             )  # fmt: skip
         origin.events.append((a.index, b.index))
 
@@ -258,7 +253,7 @@ class _Comparer:
             return
         self._count(f"only {side}", event)
         self._made["ab".index(side)].update(digest for digest in event.outputs if digest)
-        if len(self.result.unmatched) < MAX_LISTED:
+        if len(self.result.unmatched) < 1000:
             self.result.unmatched.append((side, event.index, event.site.op, event.site.module))
 
     def _count(self, verdict: str, event: Event) -> None:

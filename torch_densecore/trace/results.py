@@ -23,7 +23,6 @@ def as_json(result: Comparison) -> dict[str, Any]:
         "origins": [_without_inf(asdict(origin)) for origin in ordered(result.origins)],
         "operators": {op: dict(counts) for op, counts in result.by_op.items()},
         "unmatched": [dict(zip(("side", "event", "op", "module"), entry, strict=True)) for entry in result.unmatched],
-        "loosely_matched": [dict(zip(("a", "b", "pass"), pair, strict=True)) for pair in result.loose],
         "generator_steps": result.rng_steps,
         "accumulation": [{"step": s, "a": a, "b": b} for s, a, b in result.accumulation],
         "other_layouts": result.layouts,

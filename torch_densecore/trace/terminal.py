@@ -142,8 +142,6 @@ def ordered(origins: Iterable[Origin]) -> list[Origin]:
 def _origin_row(origin: Origin) -> list[str]:
     module = origin.module if origin.phase == "forward" else f"{origin.module} ({origin.phase})".strip()
     size = size_text(origin.difference) if not origin.detail else f"{size_text(origin.difference)}; {origin.detail}"
-    if origin.matched != "exact":
-        size += f"; matched by {origin.matched}"
     return [
         str(origin.step), f"{origin.first[0]}/{origin.first[1]}", origin.op.removeprefix("aten::"), module,
         origin.source, str(len(origin.events)), origin.kind, size,

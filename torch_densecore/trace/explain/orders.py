@@ -182,7 +182,7 @@ def dot(
     """Dot products along the last axis, as BLAS kernels form them.
 
     `accumulators` vectors of `lanes` elements take turns; their sums are added in pairs, then the lanes by `final`, then
-    the tail. With `block`, k is cut into blocks whose sums are added in order (with `halves` into two equal ones if there
+    the tail. With `block`, k is cut into blocks whose sums are added in order (with `halves` of k // 2 elements if there
     would be less than two: MKL). `start` is what the sum begins with: a
     single chain goes on from it when `continues`, else the first block's sum is added to it.
     """
@@ -202,9 +202,7 @@ def dot(
 
 def blocks_of(k: int, block: int, halves: bool) -> list[tuple[int, int]]:
     """(begin, end) of the blocks along k."""
-    if halves and block < k < 2 * block:
-        return [(0, k // 2), (k // 2, k)]
-    step = block or max(k, 1)
+    step = k // 2 if halves and block < k < 2 * block else block or max(k, 1)
     return [(begin, min(begin + step, k)) for begin in range(0, k, step)]
 
 

@@ -11,35 +11,48 @@ from ..errors import TraceError
 from ..explain.explanation import model_outputs
 from ..explain.models import Model, candidates
 from ..replay import Call
+from .functions import emulated, libm_name
 
 
 def device_profile(probe: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """(a profile as `DENSECORE_PROFILE` takes it, what of the probe it cannot express)."""
-    table = probe["products"]["table"]
-    usable = {name for name, order in table["orders"].items() if "unsupported" not in order}
-    rules, left = [], []
-    for rule in table["rules"]:
-        names = {rule["order"], rule.get("odd_last_column", rule["order"])}
-        if names <= usable:
-            rules.append(rule)
-        else:
-            left.append(
-                f"{rule['routine']} {rule.get('transa') or rule.get('trans') or ''}: {', '.join(sorted(names - usable))}"
-            )
-    if probe["lanes"] not in (4, 8):
-        left.append(f"vectors of {probe['lanes']} floats")
-    environment = probe["environment"]
+    """(a profile as `DENSECORE_PROFILE` takes it, what of the probe the device cannot follow)."""
+    environment, table, ops = probe["environment"], probe["products"]["table"], probe["fields"]
     release = environment["torch"]["version"].partition("+")[0]
-    system = f"{'macos' if platform.system() == 'Darwin' else platform.system().lower()}-{platform.machine()}"
+    system = _system()
+    left = [f"{op}: {entry['unknown']}" for op, entry in ops.items() if "unknown" in entry]
+    if table is None:
+        left.append("matrix products: the probe had no time for all shapes")
+    else:
+        left += [f"{where(rule)}: {rule['source']}" for rule in table["rules"] if rule["order"] == "unknown"]
+    left.append("every other operator with a kernel of its own: not probed for the device")
     profile = {
-        "name": f"probed-torch-{release}-{system}",
+        "name": f"probe-torch-{release}-{system}",
         "torch": release,
         "system": system,
         "threads": environment["threads"]["intra_op"],
-        "lanes": probe["lanes"],
-        "blas": {**table, "name": "probed", "rules": rules, "orders": {n: table["orders"][n] for n in sorted(usable)}},
+        "casts": "saturate" if probe["rules"]["float to int32"] == SATURATED else "x86",
+        **({"libm": name} if (name := libm_name()) else {}),
+        **({"blas": table} if table else {}),
+        "ops": ops,
     }
     return profile, left
+
+
+# 1e10, -1e10, inf, -inf, nan, 300 and -1 as Arm converts them to int32
+SATURATED = [2147483647, -2147483648, 2147483647, -2147483648, 0, 300, -1]
+
+
+def _system() -> str:
+    if emulated():
+        return "macos-arm64"
+    name = platform.system().lower()
+    return f"{'macos' if name == 'darwin' else name}-{platform.machine()}"
+
+
+def where(rule: dict[str, Any]) -> str:
+    """Which requests a rule is for, in words."""
+    least = ", ".join(f"{name.removeprefix('minimum_')} >= {size}" for name, size in rule.items() if name.startswith("minimum_"))
+    return f"{rule['routine']} {rule.get('transa', rule.get('trans', ''))} {least}".strip()
 
 
 def family(models: list[Model]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -95,28 +96,32 @@ def known_orders() -> dict[str, trees.Sums]:
         known[f"cascade in {lanes} lanes"] = lambda x, n=lanes: orders.cascade(x, n)
         for final in ("halves", "adjacent", "order"):
             known[f"{lanes} lanes, {final}"] = lambda x, n=lanes, f=final: orders.lane_reduce(x, n, f)
-    return known | dict(product_orders())
+    return known | {name: sums for name, _, sums in product_orders()}
 
 
-def product_orders() -> Iterator[tuple[str, trees.Sums]]:
-    """Orders of BLAS kernels, by the name under which a probe's table lists them."""
+def product_orders() -> Iterator[tuple[str, dict[str, Any], trees.Sums]]:
+    """Orders of BLAS kernels: the name under which a probe's table lists them, their fields in a profile, their sums."""
     for block in (32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 384, 448, 512, 640, 768):
-        yield f"chain in blocks of {block}", _dot(1, 1, block, "adjacent")
+        for halves in (False, True):
+            name = f"chain in blocks of {block}" + (f", of k / 2 below {2 * block}" if halves else "")
+            yield _order(name, lanes=1, accumulators=1, block=block, halves=halves)
     for accumulators in (2, 4, 8):
-        yield f"{accumulators} chains in turn", _dot(1, accumulators, 0, "adjacent")
+        yield _order(f"{accumulators} chains in turn", lanes=1, accumulators=accumulators)
     for lanes in (4, 8, 16):
         for accumulators in (1, 2, 4, 8):
-            for final in ("adjacent", "halves", "order"):
-                name = f"{lanes} lanes, {accumulators} accumulators, lanes added {final}"
-                yield name, _dot(lanes, accumulators, 0, final)
+            for join, word in (("adjacent", "adjacent"), ("halves", "halves"), ("in_order", "order")):
+                name = f"{lanes} lanes, {accumulators} accumulators, lanes added {word}"
+                yield _order(name, lanes=lanes, accumulators=accumulators, lane_join=join)
 
 
-def _dot(lanes: int, accumulators: int, block: int, final: str) -> trees.Sums:
+def _order(name: str, lane_join: str = "adjacent", **fields: Any) -> tuple[str, dict[str, Any], trees.Sums]:
+    final = "order" if lane_join == "in_order" else lane_join
+
     def sums(x: np.ndarray) -> np.ndarray:
         one = np.ones((1, x.shape[1]), np.float32)
-        return orders.dot(x, one, lanes=lanes, accumulators=accumulators, block=block, fused=False, final=final)
+        return orders.dot(x, one, fused=False, final=final, **fields)
 
-    return sums
+    return name, {**fields, "lane_join": lane_join}, sums
 
 
 class OrderNames:

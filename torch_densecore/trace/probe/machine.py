@@ -19,11 +19,14 @@ from ..explain.explanation import model_outputs
 from ..explain.models import candidates
 from ..recorder import record
 from ..replay import load_calls
-from . import blas, linear
+from . import blas, fields, linear
 from .follow import device_profile, family
+from .functions import emulated
+from .values import small_values
 
 VERSION = 1
 KEY = "densecore_probe"
+QUICK_PARTS = ("rules", "products", "fields")
 ROWS = (7, 30, 33, 64, 65, 128, 384, 1000)  # row lengths at which normalisations are tried
 GRID = 1 << 14  # arguments of every special function
 FUNCTIONS = (
@@ -38,10 +41,13 @@ ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }  # fmt: skip
 
 
-def probe(*, seconds: float = 60.0, progress: Callable[[str], None] = lambda what: None) -> dict[str, Any]:
-    """Probes the machine that it runs on. `seconds` limits the largest part, the products."""
+def probe(*, seconds: float = 60.0, quick: bool = False, progress: Callable[[str], None] = lambda what: None) -> dict[str, Any]:
+    """Probes the machine that it runs on. `seconds` limits the largest part, the products.
+
+    quick: only what the device can follow, and products of fewer sizes.
+    """
     begin = time.monotonic()
-    result: dict[str, Any] = {KEY: VERSION, "environment": environment.collect()}
+    result: dict[str, Any] = {KEY: VERSION, "emulated": emulated(), "environment": environment.collect()}
     names = linear.OrderNames()
     parts: dict[str, Callable[[], Any]] = {
         "sums": lambda: linear.probe_sums(names),
@@ -51,22 +57,17 @@ def probe(*, seconds: float = 60.0, progress: Callable[[str], None] = lambda wha
         "functions": functions,
         "random numbers": random_numbers,
         "rules": rules,
-        "products": lambda: blas.probe(seconds),
+        "products": lambda: blas.probe(seconds, quick=quick),
+        "fields": lambda: fields.probe(fields.QUICK_ROWS if quick else fields.ROWS, result["products"]["table"]),
     }
     with torch.no_grad():
         for name, part in parts.items():
-            progress(name)
-            result[name] = part()
-    result["lanes"] = lanes(result["sums"])
+            if not quick or name in QUICK_PARTS:
+                progress(name)
+                result[name] = part()
     result["profile"], result["not followed"] = device_profile(result)
     result["seconds"] = round(time.monotonic() - begin, 1)
     return result
-
-
-def lanes(sums: dict[str, dict[str, str]]) -> int | None:
-    """Floats per vector of this build's kernels, from the cascade sum."""
-    found = {int(text.split()[2]) for text in sums["sum (rows)"].values() if text.startswith("cascade in ")}
-    return found.pop() if len(found) == 1 else None
 
 
 def grid() -> torch.Tensor:
@@ -75,16 +76,6 @@ def grid() -> torch.Tensor:
     words = (np.arange(GRID, dtype=np.int64) * 2 * step + 0x1234567) & 0xFFFFFFFF
     values = words.astype(np.uint32).view(np.float32)
     return torch.from_numpy(np.where(np.isfinite(values), values, np.float32(1)))
-
-
-def small_values(*shape: int) -> torch.Tensor:
-    """Values in (-2, 2) from a fixed integer sequence: no generator and no library function takes part."""
-    with np.errstate(over="ignore"):  # SplitMix64
-        z = np.arange(1, int(np.prod(shape)) + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    words = (z ^ (z >> np.uint64(31))) >> np.uint64(40)
-    return torch.from_numpy(((words.astype(np.float32) - np.float32(2**23)) * np.float32(2.0**-22)).reshape(shape))
 
 
 def models() -> list[dict[str, Any]]:
