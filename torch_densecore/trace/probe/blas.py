@@ -28,7 +28,7 @@ CHAIN = "one chain"
 ROUNDED = ", rounded products"  # ends the name of an order whose multiply-adds are not fused
 UNKNOWN = "unknown"
 MAX_RULES = 64
-ROUNDS, MANY, CANDIDATES = 4, 12, 8  # of making rules; shapes at which one may fail in a round; orders that are tried for one
+ROUNDS, MANY, CANDIDATES = 4, 24, 8  # of making rules; shapes that are probed anew for one; orders that are tried for one
 MIN_PRODUCTS = 8  # that a rule for gemm must have given
 
 Order = dict[str, set[str]]  # "first": the orders that fit the first element, and other places where they differ from it
@@ -273,8 +273,9 @@ def _sorted(orders_found: frozenset[tuple[str, str]] | None) -> list[tuple[str, 
 def _verify(rules: list[Rule], right: Callable[[tuple[str, str], Shape], bool], side: int, depth: int) -> list[Shape]:
     """Leaves each rule the candidates that give every bit of random products, most of them of sizes that were not probed.
 
-    Returns the shapes at which the best candidate of a rule fails, if they are few; the rule is then unknown.
+    Returns some of the shapes at which the best candidate of a rule fails, if they are less than half; the rule is then unknown.
     """
+    asked: list[Shape] = []
     missed = {i: {pair: list[Shape]() for pair in rule.candidates[:CANDIDATES]} for i, rule in enumerate(rules)}
     for shape in _other_shapes(side, depth):
         at = next((i for i, rule in enumerate(rules) if rule.covers(shape)), None)
@@ -282,12 +283,15 @@ def _verify(rules: list[Rule], right: Callable[[tuple[str, str], Shape], bool], 
             continue
         rules[at].products += 1
         for pair, shapes_missed in missed[at].items():
-            if len(shapes_missed) < MANY and not right(pair, shape):
+            if not right(pair, shape):
                 shapes_missed.append(shape)
     for rule, failures in zip(rules, missed.values(), strict=True):
         rule.candidates = [pair for pair, shapes_missed in failures.items() if not shapes_missed]
-    lost = [min(failures.values(), key=len) for failures in missed.values() if failures]
-    return [shape for shapes_missed in lost if len(shapes_missed) < MANY for shape in shapes_missed]
+    for rule, failures in zip(rules, missed.values(), strict=True):
+        fewest = min(failures.values(), key=len, default=[])
+        if 2 * len(fewest) < rule.products:
+            asked += fewest[:: len(fewest) // MANY + 1]
+    return asked
 
 
 def _the_most_important(rules: list[Rule]) -> list[Rule]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from ..explain import arith
+from ..explain import functions as known
 from ..explain.arith import F32, Array
 
 Pair = tuple[Array, Array]
@@ -75,8 +76,8 @@ def emulated() -> bool:
 
 def exponentials() -> dict[str, Function]:
     """The profile's choices of `exp`; "libm" is the probed machine's C library."""
-    found = {"sleef_u10": arith.exp_sleef, "exp_u20": arith.exp_u20}
-    expf = _other_library[1] if _other_library else arith.libm("expf")
+    found = {"sleef_u10": known.exp_sleef, "exp_u20": known.exp_u20}
+    expf = _other_library[1] if _other_library else known.libm("expf")
     return {**found, "libm": expf} if expf is not None else found
 
 
