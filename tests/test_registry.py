@@ -225,3 +225,11 @@ def test_run_sets_the_modes(python: Any, tmp_path: Path) -> None:
     options = ("--emulate-cpu", "none", "--uncertified", "error", "--profile", "2.8.0")
     out = python("-m", "torch_densecore.cli", "run", *options, "--", str(script))
     assert out.stdout.split() == ["error", "2.8.0"]
+
+
+def test_tensors_print_in_strict_mode() -> None:
+    """torch formats numbers with extremes in double: without those, no tensor could be looked at."""
+    torch_densecore.set_uncertified("error")
+    for values in ([0.25, -1e-7, 3e8], [-0.0, 0.0], [float("nan"), float("-inf"), 1.0], [3, -4]):
+        x = torch.tensor(values)
+        assert repr(x.to("densecore")) == repr(x).replace(")", ", device='densecore:0')")

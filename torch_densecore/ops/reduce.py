@@ -20,6 +20,7 @@ kernel(
 )
 kernel(
     "max max.unary_out min min.unary_out aminmax aminmax.out",
+    FLOAT32 | {torch.float64},
     reason="the profile's threads reduce apart, which decides among zeros of both signs",
     source="ATen/native/cpu/ReduceAllOpsKernel.cpp; csrc/numerics/reduce/value_loops.cpp",
     groups="reduction",
