@@ -77,7 +77,8 @@ def test_ctrl_c_leaves_a_loadable_checkpoint(tmp_path: Path) -> None:
 
 
 INTERRUPTED = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs inherit that it is ignored
 sys.path.insert(0, sys.argv[1])
 import train, torch
 batch = train.Data.batch
