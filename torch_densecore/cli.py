@@ -14,6 +14,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "oracle": ("torch_densecore.oracle.commands", "Ask the reference wheel for its bits; survey this host against it."),
     "certify": ("torch_densecore.certify.commands", "Sweep operators against the reference wheel and store certificates."),
     "certificates": ("torch_densecore.certify.table", "What was swept against the reference wheel, from the certificates."),
+    "selfcheck": ("torch_densecore.selfcheck", "Check on this machine that the device gives the reference's bits."),
     "run": ("torch_densecore.launcher", "Run an unmodified script with the reference's bits."),
     "overrides": ("torch_densecore.overrides.command", "What op-by-op overrides are in force, and where each came from."),
     "attribute": (

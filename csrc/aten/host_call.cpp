@@ -10,8 +10,10 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "aten/call_environment.h"
 #include "aten/device_check.h"
 #include "aten/nested_call.h"
+#include "numerics/parallel.h"
 #include "runtime/allocator.h"
 #include "runtime/generator.h"
 
@@ -97,6 +99,9 @@ class Call {
     if (C10_UNLIKELY(devices_.suspicious())) devices_.decide(c10::toString(op_.operator_name()));
   }
 
+  // Whether torch may divide the work among threads.
+  bool parallel() const { return largest_ > kGrainSize; }
+
   // A kernel may resize what it writes to: gives the densecore tensors their aliases' geometry and memory.
   void write_back() {
     for (const auto& [device, host] : storages_) {
@@ -118,6 +123,7 @@ class Call {
  private:
   at::Tensor to_host(const at::Tensor& tensor) {
     devices_.see(tensor);
+    largest_ = std::max(largest_, tensor.numel());
     if (!tensor.is_privateuseone()) {
       host_arguments_.push_back(tensor.unsafeGetTensorImpl());
       return tensor;
@@ -232,6 +238,7 @@ class Call {
   DeviceCheck devices_;
   bool results_stay_on_host_ = false;
   bool host_generator_ = false;
+  int64_t largest_ = 0;
   c10::SmallVector<Alias, 6> aliases_;
   c10::SmallVector<StoragePair, 6> storages_;
   c10::SmallVector<StoragePair, 2> results_;
@@ -322,6 +329,8 @@ void Kernel::run(const c10::OperatorHandle& op, torch::jit::Stack* stack, Served
   call.check_devices();
   const NestedCall nested;
   if (C10_LIKELY(server == ServedBy::kHost)) {
+    const CallEnvironment environment;
+    if (call.parallel()) reset_worker_environments();
     call_cpu_kernel(op, stack);
   } else {
     oracle_call()(op, stack);

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "aten/call_environment.h"
 #include "aten/device_check.h"
 
 namespace densecore {
@@ -33,7 +34,7 @@ namespace detail {
 
 void add_op_kernel(OpKernel kernel);
 
-// fn behind the check for mixed devices.
+// fn behind the check for mixed devices, in the environment that arithmetic needs.
 template <auto fn, class FnType = decltype(fn)>
 struct Checked;
 template <auto fn, class Return, class... Args>
@@ -44,6 +45,7 @@ struct Checked<fn, Return (*)(Args...)> {
     DeviceCheck check;
     (check.see(args), ...);
     if (C10_UNLIKELY(check.suspicious())) check.decide(name);
+    const CallEnvironment environment;
     return fn(std::forward<Args>(args)...);
   }
 };

@@ -169,14 +169,16 @@ def resolve(op: str) -> Any:
         raise KeyError(f"torch {torch.__version__} has no operator {op}") from error
 
 
-def _outcome(function: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+def outcome(function: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+    """What a call of an operator gives, or the exception that it raises."""
     try:
         return function(), None
     except (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError) as error:
         return None, error
 
 
-def _reference(oracle: Oracle, op: str, call: Call) -> tuple[Any, Any]:
+def reference_results(oracle: Oracle, op: str, call: Call) -> tuple[Any, Any]:
+    """The oracle's result, and what a runner would give: the value and the written arguments."""
     args, kwargs = transfer((call.args, call.kwargs), "cpu")
     oracle.manual_seed(call.seed)
     result = oracle.run(op, *args, **kwargs)
@@ -213,11 +215,11 @@ def compare(
 
 def _compare_one(report: Report, oracle: Oracle, op: str, call: Call, runner: Runner, device: bool) -> None:
     report.calls += 1
-    expected, reference_error = _outcome(lambda: _reference(oracle, op, call))
+    expected, reference_error = outcome(lambda: reference_results(oracle, op, call))
     if isinstance(reference_error, (NotImplementedError,)) and not isinstance(reference_error, TorchError):
         report.failures.append(f"the oracle cannot run {op}{call}: {reference_error}")
         return
-    got, our_error = _outcome(lambda: runner(op, call))
+    got, our_error = outcome(lambda: runner(op, call))
     if reference_error is not None or our_error is not None:
         if reference_error is not None and our_error is not None:
             report.both_raised += 1
