@@ -11,7 +11,6 @@ the pure-Python part (recording, comparing, explaining, probing) needs no compil
 from __future__ import annotations
 
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -27,7 +26,7 @@ from setuptools.command.build_ext import build_ext
 ROOT = Path(__file__).resolve().parent
 CSRC = ROOT / "csrc"
 MACOS = sys.platform == "darwin"
-X86_64 = platform.machine().lower() in ("x86_64", "amd64")
+X86_64 = sysconfig.get_platform().endswith(("x86_64", "amd64"))  # of the target: a cross build sets $_PYTHON_HOST_PLATFORM
 
 # The same flags as csrc/numerics/CMakeLists.txt: a product that is not rounded is a different number, so contraction is off.
 NUMERICS_FLAGS = ["-O3", "-ffp-contract=off", "-fno-math-errno", "-Wno-psabi"]

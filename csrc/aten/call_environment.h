@@ -2,7 +2,6 @@
 #pragma once
 
 #include <c10/macros/Macros.h>
-#include <c10/util/ParallelGuard.h>
 
 #include <optional>
 
@@ -20,12 +19,12 @@ class CallEnvironment {
  public:
   CallEnvironment() {
     if (C10_UNLIKELY(floats_.foreign())) warn_of_foreign_environment();
-    if (C10_UNLIKELY(in_forked_child())) serial_.emplace(true);
+    if (C10_UNLIKELY(in_forked_child())) serial_.emplace();
   }
 
  private:
   FloatEnvironment floats_;
-  std::optional<c10::ParallelGuard> serial_;
+  std::optional<SingleThread> serial_;
 };
 
 }  // namespace densecore

@@ -2,6 +2,7 @@
 #include "aten/parallel_runner.h"
 
 #include <ATen/Parallel.h>
+#include <omp.h>
 #include <pthread.h>
 
 #include "numerics/float_environment.h"
@@ -32,6 +33,10 @@ void use_torch_threads() {
 }
 
 bool in_forked_child() { return forked; }
+
+// at::set_num_threads would change the program's setting; get_num_threads makes sure that it has been applied to this thread.
+SingleThread::SingleThread() : threads_(at::get_num_threads()) { omp_set_num_threads(1); }
+SingleThread::~SingleThread() { omp_set_num_threads(threads_); }
 
 void reset_worker_environments() {
   const int threads = at::get_num_threads();
