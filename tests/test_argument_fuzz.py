@@ -99,7 +99,7 @@ def outcome(function: Callable, arguments: tuple, device: str) -> Any:
     moved = tree_map_only(torch.Tensor, lambda t: _to(t, device), arguments)
     try:
         result = function(*moved)
-    except (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError) as error:
+    except Exception as error:
         return type(error)
     return tree_map(lambda t: (t.dtype, t.shape) if isinstance(t, torch.Tensor) else t, result)
 

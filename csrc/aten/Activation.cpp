@@ -21,6 +21,8 @@
 #include <ATen/ops/softshrink_ops.h>
 #include <ATen/ops/tanh_backward_ops.h>
 
+#include <limits>
+
 #include "aten/Loops.h"
 #include "aten/float_operands.h"
 #include "aten/host_call.h"
@@ -275,7 +277,9 @@ struct ShrinkLoop {
 struct SoftshrinkOp : ShrinkLoop<softshrink_f32> {
   using Functional = at::_ops::softshrink;
   using Out = at::_ops::softshrink_out;
-  static bool valid(const Scalar& lambda) { return lambda.to<double>() >= 0; }
+  static bool valid(const Scalar& lambda) {
+    return lambda.to<double>() >= 0 && lambda.to<double>() <= std::numeric_limits<float>::max();
+  }
 };
 using Softshrink = Forward<SoftshrinkOp>;
 DENSECORE_OP("aten::softshrink", Softshrink::functional);

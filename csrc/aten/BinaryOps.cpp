@@ -67,7 +67,7 @@ struct AddLike {
     const auto type = promoted_type({self, other});
     if (!is_float_or_double(type)) return host::call<InPlace>(self, other, alpha);
     if (is_refused(self, other, alpha, sign < 0)) host::error<InPlace>(self, other, alpha);
-    return compute_into(self, type, [&](const at::Tensor& target) { return add_scaled(type, self, other, alpha, sign, target); },
+    return compute_in_place(self, type, [&](const at::Tensor& target) { return add_scaled(type, self, other, alpha, sign, target); },
                         [&] { host::error<InPlace>(self, other, alpha); });
   }
   static at::Tensor& out(const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha, at::Tensor& out) {

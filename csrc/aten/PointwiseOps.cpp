@@ -34,7 +34,7 @@ struct Ternary {
   static at::Tensor& in_place(at::Tensor& self, const at::Tensor& tensor1, const at::Tensor& tensor2, const at::Scalar& value) {
     const auto type = promoted_type({self, tensor1, tensor2});
     if (!is_claimed(type, tensor1, tensor2)) return host::call<InPlace>(self, tensor1, tensor2, value);
-    return compute_into(self, type, [&](const at::Tensor& target) { return ternary<f32, f64>(type, self, tensor1, tensor2, value, target); },
+    return compute_in_place(self, type, [&](const at::Tensor& target) { return ternary<f32, f64>(type, self, tensor1, tensor2, value, target); },
                         [&] { host::error<InPlace>(self, tensor1, tensor2, value); });
   }
   static at::Tensor& out(const at::Tensor& self, const at::Tensor& tensor1, const at::Tensor& tensor2, const at::Scalar& value,

@@ -53,6 +53,19 @@ at::Tensor& compute_into(at::Tensor& out, at::ScalarType type, const Compute& co
   return out.copy_(result);
 }
 
+// The same for an in-place form, which keeps its shape.
+template <class Compute, class Refuse>
+at::Tensor& compute_in_place(at::Tensor& self, at::ScalarType type, const Compute& compute, const Refuse& refuse) {
+  if (self.scalar_type() == type) {
+    compute(self);
+    return self;
+  }
+  if (!c10::canCast(type, self.scalar_type())) refuse();
+  const at::Tensor result = compute(at::Tensor());
+  if (result.sizes() != self.sizes()) refuse();
+  return self.copy_(result);
+}
+
 // A loop with one value as its last operand.
 template <int kOperands, class T, class Body>
 void with_scalar_operand(const Loop2d& loop, const T& value, const Body& body) {

@@ -61,6 +61,11 @@ DENSECORE_INLINE void write_row(const Output& out, const float* sums, float* c, 
   for (; i < count; ++i) c[i] = add ? fma(out.alpha, sums[i], out.beta * d[i]) : out.alpha * sums[i];
 }
 
+void write_one(const Output& out, float sum, int64_t v, int64_t w) {
+  const float* d = out.addend + v * out.addend_v + w * out.addend_w;
+  out.data[v * out.v_stride + w * out.w_stride] = out.beta == 0 ? out.alpha * sum : fma(out.alpha, sum, out.beta * *d);
+}
+
 // Writes the first `columns` lanes of each of `rows` tile rows, which are kPanel apart.
 void write_tile(const Output& out, const float* tile, int64_t v, int64_t w, int64_t columns, int64_t rows) {
   float* c = out.data + v * out.v_stride + w * out.w_stride;
@@ -82,11 +87,8 @@ void write_tile(const Output& out, const float* tile, int64_t v, int64_t w, int6
     for (int64_t i = 0; i < columns; ++i) write_row(out, turned + i * kTileRows, c + i * out.v_stride, d + i * out.addend_v, rows);
     return;
   }
-  for (int64_t i = 0; i < columns; ++i, c += out.v_stride, d += out.addend_v) {
-    for (int64_t r = 0; r < rows; ++r) {
-      const float sum = tile[r * kPanel + i];
-      c[r * out.w_stride] = out.beta == 0 ? out.alpha * sum : fma(out.alpha, sum, out.beta * d[r * out.addend_w]);
-    }
+  for (int64_t i = 0; i < columns; ++i) {
+    for (int64_t r = 0; r < rows; ++r) write_one(out, tile[r * kPanel + i], v + i, w + r);
   }
 }
 
@@ -369,10 +371,7 @@ void thin_tile(const Product& product, FewRows few, int64_t v) {
     for (int r = 0; r < R; ++r) store(tile + r * kPanel, sum[g][r]);
     write_tile(product.out, tile + repeated, row, 0, kWidth - repeated, R);
   }
-  if constexpr (kLone) {
-    const float sums[] = {lone};
-    write_tile(product.out, sums, v + G * kWidth, 0, 1, 1);
-  }
+  if constexpr (kLone) write_one(product.out, lone, v + G * kWidth, 0);
 }
 
 template <bool kAlong, int G>
