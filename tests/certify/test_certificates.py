@@ -95,7 +95,8 @@ def test_shards_are_merged(tmp_path: Path) -> None:
 def test_certificates_in_the_tree_are_sound() -> None:
     for certificate in certificates.load_all():
         assert certificate.off == 0 and certificate.elements > 0 and len(certificate.wheel_sha256) == 64
-        assert profiles.load(certificate.profile["name"]).describe() == certificate.profile
+        described = profiles.load(certificate.profile["name"]).describe()
+        assert certificate.profile.items() <= described.items()  # fields that came later have their defaults
 
 
 def test_compare_reports_the_first_difference() -> None:
