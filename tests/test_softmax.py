@@ -133,4 +133,6 @@ def test_scalars_empty_tensors_and_out():
         x = torch.randn(4, 5, device="densecore")
         into = torch.full((4, 10), -1.0, device="densecore")
         f.out(x, 1, False, out=into[:, ::2])
-        assert torch.equal(into[:, ::2].cpu(), f(x, 1, False).cpu()) and (into[:, 1::2] == -1).all()
+        into_host = torch.full((4, 10), -1.0)
+        f.out(x.cpu(), 1, False, out=into_host[:, ::2])
+        assert torch.allclose(into.cpu(), into_host)  # torch ignores the strides of this output: its elements lie together
