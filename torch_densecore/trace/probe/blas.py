@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -71,6 +72,13 @@ def large_shapes() -> Iterator[Shape]:
                 yield Shape("gemm", trans, m, n, k)
         for k in DEEP:
             yield Shape("gemm", trans, 33, 64, k)
+
+
+def _spread(grid: list[Shape]) -> list[Shape]:
+    """The grid in an order in which any beginning covers all of it evenly."""
+    count = len(grid)
+    stride = next(step for step in range(count * 5 // 8, count + 1) if math.gcd(step, count) == 1)
+    return [grid[i * stride % count] for i in range(count)]
 
 
 class Probe:
@@ -148,7 +156,7 @@ def probe(seconds: float = 60.0, *, quick: bool = False) -> dict[str, Any]:
     quick: a small grid, for which the table then says that it holds.
     """
     asker, begin = Probe(), time.monotonic()
-    wanted = list(shapes(QUICK_SIDES, QUICK_DEPTHS)) if quick else [*large_shapes(), *shapes()]
+    wanted = list(shapes(QUICK_SIDES, QUICK_DEPTHS)) if quick else [*_spread(list(shapes())), *large_shapes()]
     found: dict[Shape, Order] = {}
 
     def ask(more: Iterable[Shape]) -> None:
@@ -162,7 +170,7 @@ def probe(seconds: float = 60.0, *, quick: bool = False) -> dict[str, Any]:
     return {
         "grid": [_entry(shape, answer) for shape, answer in found.items()],
         "probed": f"{len(found)} shapes" if complete else f"{len(found)} of {len(wanted)} shapes, for want of time",
-        "table": table(found, ask) if complete else None,
+        "table": table(found, ask),
     }
 
 
@@ -201,12 +209,16 @@ def _entry(shape: Shape, answer: dict[str, set[str]]) -> list[Any]:
     return [shape.routine, shape.trans, shape.m, shape.n, shape.k, places]
 
 
-def table(found: dict[Shape, Order], ask: Callable[[Iterable[Shape]], None]) -> dict[str, Any]:
+def table(found: dict[Shape, Order], ask: Callable[[Iterable[Shape]], None]) -> dict[str, Any] | None:
     """A BLAS model as profiles hold it: orders, and rules that fit every probed shape and random products of other sizes.
+
+    None where no order of a matrix product is known.
 
     Where a rule misses a bit of such a product its shape is probed too, and the rules are made anew.
     """
     gemm = [shape for shape in found if shape.routine == "gemm"]
+    if not gemm:
+        return None
     side, depth = max(max(shape.m, shape.n) for shape in gemm), max(shape.k for shape in gemm)
     rules: list[Rule] = []
     right = cache(gives_the_bits)  # of this machine
@@ -219,6 +231,8 @@ def table(found: dict[Shape, Order], ask: Callable[[Iterable[Shape]], None]) -> 
             ask(missed)
         rules += own
     written = [rule.written() for rule in _the_most_important(rules)]
+    if not any(rule["routine"] == "gemm" and rule["order"] != UNKNOWN for rule in written):
+        return None
     used = {rule[name] for rule in written for name in ("order", "odd_last_column") if name in rule} - {UNKNOWN}
     return {
         "name": "probed", "about": "written by densecore probe", "addend": addend(), "largest_side": side, "largest_depth": depth,

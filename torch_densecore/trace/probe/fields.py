@@ -28,6 +28,9 @@ LANES = (4, 8, 16)
 JOINS = {"halves": "halves", "adjacent": "adjacent", "in_order": "order"}  # of a profile, and their names in explain.orders
 CONTRACTIONS = ("none", "clang", "gcc")
 ROWS = (1, 3, 7, 13, 30, 33, 64, 65, 100, 128, 257, 384, 1000)
+SUMS_OF_PRODUCTS = "addmm addmm.out addmm_ addbmm addbmm.out addbmm_"
+BATCHES = "bmm bmm.out baddbmm baddbmm.out baddbmm_"
+PRODUCTS = f"mm mm.out {SUMS_OF_PRODUCTS} {BATCHES}"
 QUICK_ROWS = (3, 13, 33, 65, 384)
 
 
@@ -53,13 +56,14 @@ def probe(rows: tuple[int, ...] = ROWS, table: dict[str, Any] | None = None) -> 
     if table is not None:
         families |= {
             "mm mm.out": ([], [{"fma": True}]),  # the table has been verified
-            "addmm addmm.out addmm_ addbmm addbmm.out addbmm_": (list(_addmm(table)), [{"fma": True}]),
-            "bmm bmm.out baddbmm baddbmm.out baddbmm_": (
+            SUMS_OF_PRODUCTS: (list(_addmm(table)), [{"fma": True}]),
+            BATCHES: (
                 list(_small_bmm()) + list(_large_bmm(table)),
                 _choices(fma=(True,), contract=("none", "gcc", "clang")),
             ),
         }
-    found: dict[str, Fields] = {}
+    no_table = {} if table else {f"aten::{name}": {"unknown": "no order of matrix products is known"} for name in PRODUCTS.split()}
+    found: dict[str, Fields] = no_table
     for names, (examples, choices) in families.items():
         fitting = fits(examples, choices)
         reason = f"none of {len(choices)} choices gives the bits of {len(examples)} examples"

@@ -21,7 +21,7 @@ def device_profile(probe: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     system = _system()
     left = [f"{op}: {entry['unknown']}" for op, entry in ops.items() if "unknown" in entry]
     if table is None:
-        left.append("matrix products: the probe had no time for all shapes")
+        left.append("matrix products: no order was found, or there was no time")
     else:
         left += [f"{where(rule)}: {rule['source']}" for rule in table["rules"] if rule["order"] == "unknown"]
     left.append("every other operator with a kernel of its own: not probed for the device")
