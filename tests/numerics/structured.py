@@ -123,8 +123,8 @@ def layer_norm_rows() -> Iterator[tuple[torch.Tensor, torch.Tensor | None, torch
     for n in LENGTHS:
         for m in (1, 5, 33):
             x = moderate(n, m * n).view(m, n)
-            yield x, moderate(n + 1, n), moderate(n + 2, n)
-            yield x, None, None
+            weight, bias = moderate(n + 1, n), moderate(n + 2, n)
+            yield from ((x, weight, bias), (x, None, None), (x, weight, None), (x, None, bias))
 
 
 class Line:

@@ -53,14 +53,24 @@ def hash_file() -> dict[tuple[str, str], tuple[str, str]]:
     return matrix.parse(matrix.HASH_FILE.read_text())
 
 
-def public_kernels() -> set[str]:
+def dispatched_kernels() -> set[str]:
     """The names that headers declare with DENSECORE_KERNEL."""
     declared = re.compile(r"^DENSECORE_KERNEL\((\w+), \w+\);", re.M)
     return {name for header in NUMERICS.glob("*/*.h") for name in declared.findall(header.read_text())}
 
 
+def variant_kernels() -> set[str]:
+    """The functions that the headers of variant/ declare and callers outside may use."""
+    declared = re.compile(r"^void (\w+)\([^{;]*\);", re.M)
+    return {f"variant::{name}" for header in (NUMERICS / "variant").glob("*.h") for name in declared.findall(header.read_text())}
+
+
+def public_kernels() -> set[str]:
+    return dispatched_kernels() | variant_kernels()
+
+
 def test_every_public_kernel_has_a_line(hash_file: dict) -> None:
-    assert len(public_kernels()) > 100
+    assert len(dispatched_kernels()) > 100 and len(variant_kernels()) > 10
     what_to_do = "add the kernel to tests/numerics/digest, then run matrix.py --update"
     assert {name for name, _ in hash_file} == public_kernels(), what_to_do
 
@@ -68,7 +78,23 @@ def test_every_public_kernel_has_a_line(hash_file: dict) -> None:
 def test_every_declaration_is_read() -> None:
     """No spelling of DENSECORE_KERNEL escapes the test above."""
     mentions = sum(header.read_text().count("DENSECORE_KERNEL(") for header in NUMERICS.glob("*/*.h"))
-    assert mentions == len(public_kernels())
+    assert mentions == len(dispatched_kernels())
+
+
+CERTIFIED = {"variant::gemm": "gemm_parallel"}  # else the kernel of the same name
+OTHER_COMPILERS = {"variant::bmm_loops"}  # a loop that the reference's compiler turned into vector code and others did not
+
+
+def test_variant_kernels_give_the_certified_bits_in_the_reference_arithmetic(hash_file: dict) -> None:
+    for variant in variant_kernels() - OTHER_COMPILERS:
+        certified = CERTIFIED.get(variant, variant.removeprefix("variant::"))
+        assert hash_file[variant, "reference"] == hash_file[certified, "float32"], variant
+    assert hash_file["variant::sum_loop", "reference/nansum"] == hash_file["nansum_loop", "float32"]
+
+
+def test_every_arithmetic_of_a_variant_kernel_has_bits_of_its_own(hash_file: dict) -> None:
+    lines = [(name, row) for (name, _), row in hash_file.items() if name == "variant::gemm"]
+    assert len(lines) == len(set(lines)) == 4
 
 
 def test_a_changed_missing_or_new_line_is_reported() -> None:

@@ -3,11 +3,15 @@
 #include "blas/gemv.h"
 #include "inputs.h"
 #include "report.h"
+#include "variant/gemm.h"
+#include "variants.h"
 
 namespace digest {
 namespace {
 
 using densecore::GemmCall;
+using densecore::Profile;
+using Forms = std::vector<const char*>;  // transa and transb
 
 struct Size {
   int64_t m, n, k;
@@ -20,7 +24,8 @@ struct Scalars {
 };
 constexpr Scalars kScalars[] = {{1, 0}, {1, 1}, {0.3f, 0.7f}};
 
-void gemm(Line& line, const densecore::Dispatched<densecore::GemmFn>& kernel, const std::vector<const char*>& forms) {
+template <class Kernel>
+void gemm(Line& line, const Profile& profile, const Kernel& kernel, const Forms& forms) {
   uint64_t seed = 0;
   for (const Size s : kGemmSizes) {
     for (const char* trans : forms) {
@@ -29,31 +34,30 @@ void gemm(Line& line, const densecore::Dispatched<densecore::GemmFn>& kernel, co
       const auto row = floats(seed, s.m);
       for (const Scalars x : kScalars) {
         auto c = floats(seed, ldc * s.n);
-        kernel(densecore::Profile{}, GemmCall{trans[0], trans[1], s.m, s.n, s.k, x.alpha, a.data(), lda, b.data(), ldb, x.beta, c.data(), 1,
+        kernel(profile, GemmCall{trans[0], trans[1], s.m, s.n, s.k, x.alpha, a.data(), lda, b.data(), ldb, x.beta, c.data(), 1,
                                               ldc, c.data(), ldc});
         line.add(c);
       }
       auto c = floats(seed, ldc * s.n);  // a broadcast addend, as addmm's bias
-      kernel(densecore::Profile{}, GemmCall{trans[0], trans[1], s.m, s.n, s.k, 1, a.data(), lda, b.data(), ldb, 1, row.data(), 1, 0, c.data(),
+      kernel(profile, GemmCall{trans[0], trans[1], s.m, s.n, s.k, 1, a.data(), lda, b.data(), ldb, 1, row.data(), 1, 0, c.data(),
                                             ldc});
       line.add(c);
     }
   }
 }
 
-void special_values(Line& line, const densecore::Dispatched<densecore::GemmFn>& kernel) {
+template <class Kernel>
+void special_values(Line& line, const Profile& profile, const Kernel& kernel) {
   const auto a = floats(1, 20 * 30, Kind::kMixed), b = floats(2, 30 * 10, Kind::kMixed);
   std::vector<float> c(20 * 10);
-  kernel(densecore::Profile{}, GemmCall{'N', 'N', 20, 10, 30, 1, a.data(), 20, b.data(), 30, 0, c.data(), 1, 20, c.data(), 20});
+  kernel(profile, GemmCall{'N', 'N', 20, 10, 30, 1, a.data(), 20, b.data(), 30, 0, c.data(), 1, 20, c.data(), 20});
   line.add(c);
 }
 
-void gemm_line(Report& report, const char* name, const densecore::Dispatched<densecore::GemmFn>& kernel,
-               const std::vector<const char*>& forms = {"NN", "TN", "NT", "TT"}) {
-  report.line(name, "float32", [&](Line& line) {
-    gemm(line, kernel, forms);
-    special_values(line, kernel);
-  });
+template <class Kernel>
+void gemm_and_special_values(Line& line, const Profile& profile, const Kernel& kernel, const Forms& forms = {"NN", "TN", "NT", "TT"}) {
+  gemm(line, profile, kernel, forms);
+  special_values(line, profile, kernel);
 }
 
 void gemv(Line& line) {
@@ -65,7 +69,7 @@ void gemv(Line& line) {
         const auto a = floats(++seed, lda * s.k), x = floats(++seed, 2 * length);
         for (const Scalars v : kScalars) {
           auto y = floats(seed, 2 * outputs);
-          densecore::gemv(densecore::Profile{}, densecore::GemvCall{trans, s.m, s.k, v.alpha, a.data(), lda, x.data(), incx, v.beta, y.data(),
+          densecore::gemv(Profile{}, densecore::GemvCall{trans, s.m, s.k, v.alpha, a.data(), lda, x.data(), incx, v.beta, y.data(),
                                                                     s.n % 2 + 1});
           line.add(y);
         }
@@ -77,12 +81,13 @@ void gemv(Line& line) {
 void dot(Line& line) {
   for (const int64_t n : {0, 1, 3, 4, 7, 15, 16, 17, 33, 64, 100, 1031, 4100}) {
     const auto x = floats(n, 2 * n), y = floats(n + 1, 3 * n);
-    line.add_value(densecore::sdot(densecore::Profile{}, n, x.data(), 1, y.data(), 1));
-    line.add_value(densecore::sdot(densecore::Profile{}, n, x.data(), 2, y.data(), 3));
+    line.add_value(densecore::sdot(Profile{}, n, x.data(), 1, y.data(), 1));
+    line.add_value(densecore::sdot(Profile{}, n, x.data(), 2, y.data(), 3));
   }
 }
 
-void bmm(Line& line) {
+template <class Kernel>
+void bmm(Line& line, const Profile& profile, const Kernel& kernel) {
   uint64_t seed = 0;
   for (const Size s : {Size{1, 1, 1}, {2, 3, 5}, {5, 4, 8}, {7, 3, 17}, {3, 11, 12}}) {
     for (const bool along_k : {false, true}) {
@@ -92,8 +97,7 @@ void bmm(Line& line) {
         auto result = floats(seed, count * s.m * s.n);
         const densecore::MatrixBatch<const float> l{left.data(), s.m * s.k, s.k, 1};
         const densecore::MatrixBatch<const float> r{right.data(), s.k * s.n, along_k ? 1 : s.n, along_k ? s.k : 1};
-        densecore::bmm_loops(densecore::Profile{}, densecore::BmmCall{count, s.m, s.n, s.k, x.alpha, x.beta, l, r,
-                                                                      {result.data(), s.m * s.n, s.n, 1}});
+        kernel(profile, densecore::BmmCall{count, s.m, s.n, s.k, x.alpha, x.beta, l, r, {result.data(), s.m * s.n, s.n, 1}});
         line.add(result);
       }
     }
@@ -103,12 +107,16 @@ void bmm(Line& line) {
 }  // namespace
 
 void blas(Report& report) {
-  gemm_line(report, "gemm_parallel", densecore::gemm_parallel);
-  gemm_line(report, "gemm_serial", densecore::gemm_serial);
-  gemm_line(report, "gemm_loops", densecore::gemm_loops, {"NN", "TN", "NT"});
+  const auto fill = [](Line& line, const Profile& profile, const auto& kernel) { gemm_and_special_values(line, profile, kernel); };
+  const auto fill_bmm = [](Line& line, const Profile& profile, const auto& kernel) { bmm(line, profile, kernel); };
+  report.line("gemm_parallel", "float32", [&](Line& line) { fill(line, {}, densecore::gemm_parallel); });
+  report.line("gemm_serial", "float32", [&](Line& line) { fill(line, {}, densecore::gemm_serial); });
+  variant_lines(report, "gemm", [&](Line& line, const Profile& profile) { fill(line, profile, densecore::variant::gemm); });
+  report.line("gemm_loops", "float32",
+              [](Line& line) { gemm_and_special_values(line, {}, densecore::gemm_loops, {"NN", "TN", "NT"}); });
   report.line("gemv", "float32", gemv);
   report.line("sdot", "float32", dot);
-  report.line("bmm_loops", "float32", bmm);
+  lines_of_both(report, "bmm_loops", fill_bmm, densecore::bmm_loops, densecore::variant::bmm_loops);
 }
 
 }  // namespace digest

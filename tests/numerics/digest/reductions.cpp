@@ -1,6 +1,8 @@
 #include "inputs.h"
 #include "reduce/ReduceOpsKernel.h"
 #include "report.h"
+#include "variant/sum.h"
+#include "variants.h"
 
 #define DIGEST_NAMED(kernel) #kernel, densecore::kernel
 
@@ -32,7 +34,8 @@ std::vector<LoopShape> loop_shapes() {
   return shapes;
 }
 
-void reduce_loop(Line& line, const densecore::Dispatched<densecore::ReduceLoopFn>& kernel, Kind kind) {
+template <class Kernel>
+void reduce_loop(Line& line, const Kernel& kernel, Kind kind) {
   uint64_t seed = 0;
   for (const LoopShape& s : loop_shapes()) {
     const auto in = floats(++seed, 2 * s.size0 * s.size1, kind);
@@ -45,11 +48,23 @@ void reduce_loop(Line& line, const densecore::Dispatched<densecore::ReduceLoopFn
   }
 }
 
+template <class Kernel>
+void reduce_loops(Line& line, const Kernel& kernel, Kind kind) {
+  reduce_loop(line, kernel, kind);
+  reduce_loop(line, kernel, Kind::kMixed);
+}
+
 void loop_lines(Report& report, const char* name, const densecore::Dispatched<densecore::ReduceLoopFn>& kernel, Kind kind) {
-  report.line(name, "float32", [&](Line& line) {
-    reduce_loop(line, kernel, kind);
-    reduce_loop(line, kernel, Kind::kMixed);
-  });
+  report.line(name, "float32", [&](Line& line) { reduce_loops(line, kernel, kind); });
+}
+
+void variant_sum_lines(Report& report, const char* suffix, bool skip_nan) {
+  variant_lines(
+      report, "sum_loop",
+      [skip_nan](Line& line, const densecore::Profile& profile) {
+        reduce_loops(line, [&](auto... loop) { densecore::variant::sum_loop(profile, skip_nan, loop...); }, Kind::kModerate);
+      },
+      suffix);
 }
 
 void extremes(Report& report, const char* name, const densecore::Dispatched<densecore::ExtremeRangeFn>& kernel) {
@@ -201,6 +216,8 @@ void variances(Report& report) {
 void reductions(Report& report) {
   loop_lines(report, DIGEST_NAMED(sum_loop), Kind::kModerate);
   loop_lines(report, DIGEST_NAMED(nansum_loop), Kind::kModerate);
+  variant_sum_lines(report, "", false);
+  variant_sum_lines(report, "/nansum", true);
   loop_lines(report, DIGEST_NAMED(prod_loop), Kind::kNearOne);
   loop_lines(report, DIGEST_NAMED(max_values_loop), Kind::kModerate);
   loop_lines(report, DIGEST_NAMED(min_values_loop), Kind::kModerate);

@@ -65,8 +65,8 @@ class Report {
 
   // fill(line) runs the kernel and adds its results.
   template <class Fill>
-  void line(const char* name, const char* variant, const Fill& fill) {
-    if (std::string(name).compare(0, only_.size(), only_) != 0) return;
+  void line(const std::string& name, const std::string& variant, const Fill& fill) {
+    if (name.compare(0, only_.size(), only_) != 0) return;
     Line line(name, variant);
     fill(line);
     line.print();
