@@ -37,8 +37,6 @@ ISA_FLAGS = {
     "isa_avx512": "-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c -mprefer-vector-width=512".split(),
 }
 ISA_LEVELS = list(ISA_FLAGS) if X86_64 else ["isa_default"]
-# at::parallel_for is a template over OpenMP pragmas. Its runtime is the one that torch has loaded, so nothing is linked here.
-OPENMP_FLAGS = ["-Xpreprocessor", "-fopenmp"] if MACOS else ["-fopenmp"]
 
 
 class Unit(NamedTuple):
@@ -74,11 +72,8 @@ def compilation_units(build_dir: Path, torch_flags: list[str]) -> list[Unit]:
         units += [unit(source, flags, f"-{level}") for source in sources("numerics/*/**/*.cpp") if source not in variants]
     flags = [*TORCH_FLAGS, *torch_flags]
     header = Unit(CSRC / "aten" / "precompiled.h", build_dir / "precompiled.h.gch", [*flags, "-x", "c++-header"])
-    for source in sources("aten/**/*.cpp"):
-        if source.name == "parallel_runner.cpp":  # other flags, for which the header is not valid
-            units.append(unit(source, [*flags, *OPENMP_FLAGS]))
-        else:
-            units.append(unit(source, [*flags, "-include", str(build_dir / "precompiled.h")], header=header.object))
+    begins_with_header = [*flags, "-include", str(build_dir / "precompiled.h")]
+    units += [unit(source, begins_with_header, header=header.object) for source in sources("aten/**/*.cpp")]
     units += [unit(source, flags) for source in sources("runtime/**/*.cpp")]
     return [header, *units]
 
