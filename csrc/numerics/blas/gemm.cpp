@@ -3,9 +3,9 @@
 #include "gemm.h"
 
 #include "../host_threads.h"
-#include "../parallel.h"
 #include "../scratch.h"
-#include "gemm_tile.h"
+#include "gemm_product.h"
+#include "gemm_unpacked.h"
 #include "small.h"
 
 namespace densecore::DENSECORE_ISA {
@@ -25,85 +25,6 @@ constexpr int64_t kRangeTiles = 8;    // tiles for which packing a panel once mo
 constexpr int64_t kUnitTiles = 8;     // tiles packed together where k is not contiguous, so that memory is read in lines
 
 constexpr int64_t kSlice = 16;  // k packed at a time where the other index is contiguous
-constexpr int64_t kTileRows = (kRows + kWidth - 1) / kWidth * kWidth;  // of a tile in memory, so that it can be turned in whole vectors
-
-constexpr int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
-constexpr int64_t smaller(int64_t x, int64_t y) { return x < y ? x : y; }
-constexpr int64_t larger(int64_t x, int64_t y) { return x > y ? x : y; }
-
-// The output as the tile sees it: element (v, w) is data[v * v_stride + w * w_stride].
-struct Output {
-  float* data;
-  int64_t v_stride;
-  int64_t w_stride;
-  const float* addend;
-  int64_t addend_v;
-  int64_t addend_w;
-  float alpha;
-  float beta;
-
-  bool plain() const { return alpha == 1 && beta == 0; }
-};
-
-// Writes `count` sums side by side; d is not read if beta is 0.
-DENSECORE_INLINE void write_row(const Output& out, const float* sums, float* c, const float* d, int64_t count) {
-  const bool add = out.beta != 0;
-  int64_t i = 0;
-  const auto write = [&]<class V>(V) {
-    const V alpha = splat<V>(out.alpha), beta = splat<V>(out.beta);
-    for (; i + lane_count<V> <= count; i += lane_count<V>) {
-      const V sum = load<V>(sums + i);
-      store(c + i, add ? fma(alpha, sum, beta * load<V>(d + i)) : alpha * sum);
-    }
-  };
-  write(Vector{});
-  write(F32<4>{});
-  for (; i < count; ++i) c[i] = add ? fma(out.alpha, sums[i], out.beta * d[i]) : out.alpha * sums[i];
-}
-
-void write_one(const Output& out, float sum, int64_t v, int64_t w) {
-  const float* d = out.addend + v * out.addend_v + w * out.addend_w;
-  out.data[v * out.v_stride + w * out.w_stride] = out.beta == 0 ? out.alpha * sum : fma(out.alpha, sum, out.beta * *d);
-}
-
-// Writes the first `columns` lanes of each of `rows` tile rows, which are kPanel apart.
-void write_tile(const Output& out, const float* tile, int64_t v, int64_t w, int64_t columns, int64_t rows) {
-  float* c = out.data + v * out.v_stride + w * out.w_stride;
-  const float* d = out.addend + v * out.addend_v + w * out.addend_w;
-  if (out.v_stride == 1 && (out.beta == 0 || out.addend_v == 1)) {
-    for (int64_t r = 0; r < rows; ++r) write_row(out, tile + r * kPanel, c + r * out.w_stride, d + r * out.addend_w, columns);
-    return;
-  }
-  if (out.w_stride == 1 && (out.beta == 0 || out.addend_w == 1)) {
-    alignas(64) float turned[kPanel * kTileRows];
-    for (int64_t i = 0; i < columns; i += 4) {
-      for (int64_t r = 0; r < rows; r += kWidth) {
-        Vector column[4];
-        transpose_four(tile + r * kPanel + i, kPanel, column);
-#pragma GCC unroll 4
-        for (int j = 0; j < 4; ++j) store(turned + (i + j) * kTileRows + r, column[j]);
-      }
-    }
-    for (int64_t i = 0; i < columns; ++i) write_row(out, turned + i * kTileRows, c + i * out.v_stride, d + i * out.addend_v, rows);
-    return;
-  }
-  for (int64_t i = 0; i < columns; ++i) {
-    for (int64_t r = 0; r < rows; ++r) write_one(out, tile[r * kPanel + i], v + i, w + r);
-  }
-}
-
-// A product with its sides named by their part in the tile: v is spread over lanes, w is broadcast.
-struct Product {
-  Side v_side;
-  Side w_side;
-  int64_t v_size;
-  int64_t w_size;
-  int64_t depth;
-  Output out;
-};
-
-// `size` split into `count` parts whose sizes differ by at most one: where part i begins.
-constexpr int64_t part_begin(int64_t size, int64_t count, int64_t i) { return size * i / count; }
 
 // Lanes past the edge get zeros: whatever lay there could be slow to multiply.
 void clear(float* out, int64_t count) { std::memset(out, 0, static_cast<size_t>(count) * sizeof(float)); }
@@ -172,12 +93,6 @@ struct Block {
     write_tile(out, sums, v, row, columns, rows);
   }
 };
-
-template <class F>
-void run(bool parallel, int64_t count, const F& body) {
-  if (parallel) return parallel_run(count, body);
-  for (int64_t i = 0; i < count; ++i) body(i);
-}
 
 // Of one block of k; whole cache lines, so that the panels behind them begin at one.
 constexpr int64_t floats_of_tiles(int64_t count, int64_t depth) { return ceil_div(count * (kRows * depth + kWidth), 16) * 16; }
@@ -297,104 +212,6 @@ void multiply(const Product& product, bool parallel) {
   }
 }
 
-// ---- few rows: a generated token, a single sample ------------------------------------------------------------------------------
-// Packing would cost more than the product, so the vector side is read where it lies.
-
-constexpr int64_t kThinRows = 3;
-
-// out[i] holds element k = i of kWidth rows, for N values of k: kWidth, 4 or 1. `data` is element 0 of the first row.
-template <bool kAlong, int N>
-DENSECORE_INLINE void load_columns(const float* data, int64_t stride, Vector out[N]) {
-  if constexpr (!kAlong) {
-#pragma GCC unroll 16
-    for (int i = 0; i < N; ++i) out[i] = load<Vector>(data + i * stride);
-  } else if constexpr (N == kWidth) {
-    transpose_square(data, stride, out);
-  } else if constexpr (N == 4) {
-    transpose_four(data, stride, out);
-  } else {
-    for (int lane = 0; lane < kWidth; ++lane) out[0][lane] = data[lane * stride];
-  }
-}
-
-// The few rows, contiguous along k and `stride` apart.
-struct FewRows {
-  const float* data;
-  int64_t stride;
-};
-FewRows few_rows(const Side& side, int64_t rows, int64_t depth) {
-  if (side.along_k) return {side.data, side.stride};
-  float* copy = thread_scratch(Scratch::kGemm, rows * depth);
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t k = 0; k < depth; ++k) copy[r * depth + k] = *side.at(r, k);
-  }
-  return {copy, depth};
-}
-
-// G groups of kWidth rows from `v` on with R rows of the other side. A group that would pass the edge ends there and repeats rows of the
-// one before. With kLone also the row after the groups, which would leave a group nearly empty (a vocabulary of 50257 or 65): its chain
-// runs in the shadow of the others.
-template <bool kAlong, int G, int R, bool kLone = false>
-void thin_tile(const Product& product, FewRows few, int64_t v) {
-  const int64_t depth = product.depth, stride = product.v_side.stride, v_step = kAlong ? stride : 1, k_step = kAlong ? 1 : stride;
-  const float* const v_data = product.v_side.data;
-  int64_t first[G];
-  for (int g = 0; g < G; ++g) first[g] = smaller(v + g * kWidth, product.v_size - kWidth);
-  Vector sum[G][R] = {};
-  float lone = 0;
-  const auto steps = [&]<int N>(std::integral_constant<int, N>, int64_t k) __attribute__((always_inline)) {
-    const float* const w = few.data + k;
-    if constexpr (kLone) {
-      const float* const row = v_data + (v + G * kWidth) * v_step + k * k_step;
-#pragma GCC unroll 16
-      for (int i = 0; i < N; ++i) lone = fma(row[i * k_step], w[i], lone);
-    }
-#pragma GCC unroll 4
-    for (int g = 0; g < G; ++g) {
-      Vector column[N];
-      load_columns<kAlong, N>(v_data + first[g] * v_step + k * k_step, stride, column);
-#pragma GCC unroll 16
-      for (int i = 0; i < N; ++i) {
-#pragma GCC unroll 4
-        for (int r = 0; r < R; ++r) sum[g][r] = fma(column[i], splat<Vector>(w[r * few.stride + i]), sum[g][r]);
-      }
-    }
-  };
-  int64_t k = 0;
-  for (; k + kWidth <= depth; k += kWidth) steps(std::integral_constant<int, kWidth>{}, k);
-  for (; k + 4 <= depth; k += 4) steps(std::integral_constant<int, 4>{}, k);
-  for (; k < depth; ++k) steps(std::integral_constant<int, 1>{}, k);
-  for (int g = 0; g < G; ++g) {
-    const int64_t row = v + g * kWidth, repeated = row - first[g];
-    if (row >= product.v_size) break;
-    alignas(64) float tile[kTileRows * kPanel];
-    for (int r = 0; r < R; ++r) store(tile + r * kPanel, sum[g][r]);
-    write_tile(product.out, tile + repeated, row, 0, kWidth - repeated, R);
-  }
-  if constexpr (kLone) write_one(product.out, lone, v + G * kWidth, 0);
-}
-
-template <bool kAlong, int G>
-void multiply_thin(const Product& product, bool parallel) {
-  constexpr int64_t step = G * kWidth;
-  constexpr void (*tiles[])(const Product&, FewRows, int64_t) = {&thin_tile<kAlong, G, 1>, &thin_tile<kAlong, G, 2>, &thin_tile<kAlong, G, 3>};
-  const FewRows few = few_rows(product.w_side, product.w_size, product.depth);
-  const bool lone = product.w_size == 1 && product.v_size % step == 1;
-  const int64_t tasks = lone ? product.v_size / step : ceil_div(product.v_size, step);
-  run(parallel, tasks, [&](int64_t task) {
-    if (lone && task == tasks - 1) thin_tile<kAlong, G, 1, true>(product, few, task * step);
-    else tiles[product.w_size - 1](product, few, task * step);
-  });
-}
-
-bool is_thin(const Product& product) { return product.w_size <= kThinRows && product.v_size >= kWidth; }
-
-// One group keeps the shuffles that turn rows busy; columns need several chains side by side to hide an fma's latency.
-void multiply_thin(const Product& product, bool parallel) {
-  if (product.v_side.along_k) multiply_thin<true, 1>(product, parallel);
-  else multiply_thin<false, 4>(product, parallel);
-}
-
 // What it costs to spread `v` over lanes and broadcast `w`: register tiles times cycles per step of k, plus for a transposed output
 // about half a cycle per element.
 double cost(int64_t v, int64_t w, int64_t depth, bool transposed_output) {
@@ -416,8 +233,10 @@ void run_gemm(const Profile& profile, const GemmCall& call, bool parallel) {
   const BlasRule& rule = profile.blas->find(BlasRoutine::kGemm, call.transa, product);
   if (!is_chain(rule.order) || !is_chain(rule.odd_last_column)) return small_gemm(rule, call);
   const Product sides = as_product(call);
+  const bool parallel_product = parallel && product > kSerialProduct && host_threads() > 1;
   if (is_thin(sides)) multiply_thin(sides, parallel && product > kSerialThinProduct);
-  else multiply(sides, parallel && product > kSerialProduct);
+  else if (is_small(sides)) multiply_small(sides, parallel_product);
+  else multiply(sides, parallel_product);
 }
 
 }  // namespace

@@ -69,6 +69,52 @@ void tile(int64_t depth, const float* panel, const float* rows, const float* in,
   }
 }
 
+// The same of operands where they lie, starting at zero: the vector side has v_step floats from one k to the next; the other side's rows
+// are w_stride apart and contiguous along k (kAlong), or side by side and w_stride from one k to the next.
+using UnpackedTileFn = void(int64_t depth, const float* v, int64_t v_step, const float* w, int64_t w_stride, float* out, int64_t out_stride);
+
+template <int NV, int R, bool kAlong>
+void unpacked_tile(int64_t depth, const float* v, int64_t v_step, const float* w, int64_t w_stride, float* out, int64_t out_stride) {
+  constexpr int kRowsPerBase = 4;  // reached from one address by adding 0, 1, 2 and 3 strides
+  const float* base[(R + kRowsPerBase - 1) / kRowsPerBase];
+  for (int r = 0; r < R; r += kRowsPerBase) base[r / kRowsPerBase] = w + r * (kAlong ? w_stride : 1);
+  int64_t stride = w_stride, three_strides = 3 * w_stride;
+  asm("" : "+r"(stride), "+r"(three_strides));  // else gcc keeps an address for every row, which do not fit its registers
+  const auto element = [&](int r) __attribute__((always_inline)) {
+    const float* from = base[r / kRowsPerBase];
+    if constexpr (!kAlong) return from[r % kRowsPerBase];
+    switch (r % kRowsPerBase) {
+      case 0: return from[0];
+      case 1: return from[stride];
+      case 2: return from[2 * stride];
+      default: return from[three_strides];
+    }
+  };
+  Vector sum[R][NV] = {};
+  for (int64_t k = 0; k < depth; ++k) {
+    Vector value[NV];
+#pragma GCC unroll 4
+    for (int j = 0; j < NV; ++j) value[j] = load<Vector>(v + j * kWidth);
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      const Vector row = splat<Vector>(element(r));
+#pragma GCC unroll 4
+      for (int j = 0; j < NV; ++j) sum[r][j] = fma(value[j], row, sum[r][j]);
+    }
+    v += v_step;
+#pragma GCC unroll 4
+    for (const float*& from : base) {
+      from += kAlong ? 1 : w_stride;
+      asm("" : "+r"(from));
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int j = 0; j < NV; ++j) store(out + r * out_stride + j * kWidth, sum[r][j]);
+  }
+}
+
 template <int NV, int... I>
 TileFn* choose_tile(int rows, std::integer_sequence<int, I...>) {
   static constexpr TileFn* tiles[] = {&tile<NV, I + 1>...};
@@ -78,6 +124,12 @@ TileFn* choose_tile(int rows, std::integer_sequence<int, I...>) {
 inline TileFn* choose_tile(int vectors, int rows) {
   constexpr auto all = std::make_integer_sequence<int, kRows>{};
   return vectors == 1 ? choose_tile<1>(rows, all) : choose_tile<2>(rows, all);
+}
+
+template <int NV, bool kAlong, int... I>
+UnpackedTileFn* choose_unpacked_tile(int64_t rows, std::integer_sequence<int, I...>) {
+  static constexpr UnpackedTileFn* tiles[] = {&unpacked_tile<NV, I + 1, kAlong>...};
+  return tiles[rows - 1];
 }
 
 // ---- packing -------------------------------------------------------------------------------------------------------------
