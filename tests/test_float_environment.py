@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import platform
+import shutil
+import signal
+import subprocess
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 import torch
@@ -115,3 +119,49 @@ print("kept")
 def test_threads_that_were_started_while_flushing(python: Callable) -> None:
     """Torch's intra-op threads inherit the environment of the thread that starts them, for life."""
     assert python("-W", "ignore", "-c", WORKERS, OMP_NUM_THREADS="4").stdout.strip() == "kept"
+
+
+# What crtfastmath.o does, which gcc before 13 links into a shared library that is built with -ffast-math.
+FLUSHES_WHEN_LOADED = {
+    "x86_64": "#include <immintrin.h>\n__attribute__((constructor)) void f(void) { _mm_setcsr(_mm_getcsr() | 0x8040); }",
+    "aarch64": '__attribute__((constructor)) void f(void) { __asm__ volatile("msr fpcr, %0" : : "r"(1UL << 24)); }',
+}
+LOADS_A_LIBRARY = """
+import ctypes, sys, torch, torch_densecore
+x = torch.arange(1, 5001, dtype=torch.int32).view(torch.float32)
+y = x.to("densecore")
+compute = lambda: [(y * 0.5).cpu(), torch.add(y, y, alpha=0.75).cpu(), torch.expm1(y).cpu()]
+expected = compute()
+ctypes.CDLL(sys.argv[1])
+print("flushes" if not (x * 0.5).any() else "does not")
+assert all(torch.equal(a.view(torch.int32), b.view(torch.int32)) for a, b in zip(compute(), expected, strict=True))
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+@pytest.mark.parametrize("how", ["-ffast-math", "constructor"])
+def test_a_library_that_sets_flushing_when_it_is_loaded(how: str, tmp_path: Path, python: Callable) -> None:
+    source, library = tmp_path / "fast.c", tmp_path / "libfast.so"
+    source.write_text("int nothing;" if how == "-ffast-math" else FLUSHES_WHEN_LOADED[platform.machine()])
+    subprocess.run(["cc", "-shared", "-fPIC", *[how][: how.startswith("-")], str(source), "-o", str(library)], check=True)
+    said = python("-W", "ignore", "-c", LOADS_A_LIBRARY, str(library)).stdout.strip()
+    if how == "-ffast-math" and said == "does not":
+        pytest.skip("this compiler's -ffast-math does not set flushing in shared libraries")
+    assert said == "flushes"
+
+
+TRAPS = """
+import ctypes, sys, torch, torch_densecore
+x = torch.tensor([1.0, -1.0, 0.0, 3e38])
+y, zero = x.to("densecore"), torch.zeros(4, device="densecore")
+ctypes.CDLL(None).feenableexcept(0x01 | 0x04 | 0x08)  # invalid, division by zero, overflow
+if sys.argv[1] == "cpu":
+    x / torch.zeros(4)
+print(*(y / zero).tolist(), *torch.add(y, y, alpha=3).tolist())
+"""
+
+
+@pytest.mark.skipif(platform.system() != "Linux" or platform.machine() != "x86_64", reason="constants of glibc on x86-64")
+def test_traps_do_not_fire_in_the_devices_ops(python: Callable) -> None:
+    assert python("-W", "ignore", "-c", TRAPS, "device").stdout.split() == "inf -inf nan inf 4.0 -4.0 0.0 inf".split()
+    assert python("-W", "ignore", "-c", TRAPS, "cpu", check=False).returncode == -signal.SIGFPE

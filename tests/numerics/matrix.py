@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,6 +38,8 @@ ARM_HOST = platform.machine().lower() in ("aarch64", "arm64")
 ARM_CROSS = ("-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64")
 XXHASH_FOLDERS = ("/usr/include", "/usr/local/include", "/opt/homebrew/include")
 SECONDS = 1200  # no step takes longer, also under emulation
+JOBS = int(os.environ.get("MAX_JOBS") or os.cpu_count() or 1)  # compiler processes
+AT_ONCE = min(2, JOBS)  # cells: one builds while another one runs
 
 
 @dataclass(frozen=True)
@@ -148,8 +151,7 @@ def build(cell: Cell, folder: Path) -> Path:
         "cmake", "-G", "Ninja", "-S", str(HERE), "-B", str(folder), f"-DCMAKE_CXX_COMPILER={cell.compiler}",
         "-DCMAKE_BUILD_TYPE=None", f"-DCMAKE_CXX_FLAGS={cell.optimisation}", f"-DDENSECORE_FLAGS={cell.flags}", *cell.options,
     ]  # fmt: skip
-    jobs = ["-j", os.environ["MAX_JOBS"]] if "MAX_JOBS" in os.environ else []
-    for command in (configure, ["ninja", "-C", str(folder), *jobs]):
+    for command in (configure, ["ninja", "-C", str(folder), "-j", str(JOBS // AT_ONCE)]):
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(command)}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
@@ -194,11 +196,9 @@ def judge(cell: Cell, output: str, expected: dict) -> str:
     return f"{len(different)} lines differ, first:\n      " + "\n      ".join(different[:5])
 
 
-def run_cell(cell: Cell, folder: Path, expected: dict) -> Iterator[Outcome]:
+def outcomes_of(cell: Cell, folder: Path, expected: dict) -> Iterator[Outcome]:
     """Builds a cell and runs it at every level and thread count."""
-    started = time.monotonic()
     program = build(cell, folder)
-    print(f"  {cell.name}: built in {time.monotonic() - started:.0f} s", flush=True)
     for level in cell.levels:
         for threads in cell.threads if level == cell.levels[-1] else cell.threads[-1:]:
             try:
@@ -209,6 +209,18 @@ def run_cell(cell: Cell, folder: Path, expected: dict) -> Iterator[Outcome]:
             yield Outcome(cell, f"{level}, {threads} threads", len(parse(output)), judge(cell, output, expected))
     if cell.fuzz_seconds:
         yield run_fuzzer(cell, folder)
+
+
+def run_cell(cell: Cell, folder: Path, expected: dict) -> list[Outcome]:
+    """All outcomes of a cell; a failure is one."""
+    started = time.monotonic()
+    outcomes = []
+    try:
+        outcomes += outcomes_of(cell, folder, expected)
+    except (RuntimeError, subprocess.TimeoutExpired) as error:
+        outcomes.append(Outcome(cell, "failed", 0, str(error)))
+    print(f"  {cell.name}: {time.monotonic() - started:.0f} s", flush=True)
+    return outcomes
 
 
 def update(folder: Path) -> int:
@@ -259,18 +271,13 @@ def main() -> int:
         if args.update:
             return update(folder / "update")
         expected = parse(HASH_FILE.read_text())
-        outcomes: list[Outcome] = []
-        not_run: list[str] = []
-        for number, cell in enumerate(CELLS):
-            if (args.groups and cell.group not in args.groups) or args.cell not in cell.name:
-                continue
-            if reason := cell.missing():
-                not_run.append(f"{cell.name}: {reason}")
-                continue
-            try:
-                outcomes += run_cell(cell, folder / str(number), expected)
-            except (RuntimeError, subprocess.TimeoutExpired) as error:
-                outcomes.append(Outcome(cell, "failed", 0, str(error)))
+        wanted = [cell for cell in CELLS if args.cell in cell.name and (not args.groups or cell.group in args.groups)]
+        not_run = [f"{cell.name}: {cell.missing()}" for cell in wanted if cell.missing()]
+        cells = [cell for cell in wanted if not cell.missing()]
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            folders = [folder / str(CELLS.index(cell)) for cell in cells]
+            results = list(pool.map(run_cell, cells, folders, [expected] * len(cells)))
+        outcomes = [outcome for result in results for outcome in result]
         return report(outcomes, not_run)
 
 

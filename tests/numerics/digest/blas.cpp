@@ -12,12 +12,15 @@ namespace {
 using densecore::GemmCall;
 using densecore::Profile;
 using Forms = std::vector<const char*>;  // transa and transb
+const Forms kForms = {"NN", "TN", "NT", "TT"};
 
 struct Size {
   int64_t m, n, k;
 };
-constexpr Size kGemmSizes[] = {{1, 1, 1},  {1, 5, 3},   {2, 3, 4},    {3, 1, 17},   {4, 4, 16},   {5, 7, 33},    {8, 16, 24},   {16, 16, 12},
-                               {13, 3, 80}, {17, 33, 5}, {31, 32, 65}, {64, 48, 31}, {65, 70, 129}, {1, 513, 40}, {513, 1, 300}, {96, 130, 257}};
+using Sizes = std::vector<Size>;
+const Sizes kSizes = {{1, 1, 1},    {1, 5, 3},    {2, 3, 4},   {3, 1, 17},  {4, 4, 16},  {5, 7, 33},
+                      {8, 16, 24}, {16, 16, 12}, {13, 3, 80}, {17, 33, 5}, {31, 32, 65}};
+const Sizes kLargeSizes = {{64, 48, 31}, {65, 70, 129}, {1, 513, 40}, {513, 1, 300}, {96, 130, 257}};  // too slow for the variants
 
 struct Scalars {
   float alpha, beta;
@@ -25,22 +28,22 @@ struct Scalars {
 constexpr Scalars kScalars[] = {{1, 0}, {1, 1}, {0.3f, 0.7f}};
 
 template <class Kernel>
-void gemm(Line& line, const Profile& profile, const Kernel& kernel, const Forms& forms) {
+void gemm(Line& line, const Profile& profile, const Kernel& kernel, const Sizes& sizes, const Forms& forms) {
   uint64_t seed = 0;
-  for (const Size s : kGemmSizes) {
+  for (const Size s : sizes) {
     for (const char* trans : forms) {
       const int64_t lda = (trans[0] == 'N' ? s.m : s.k) + 3, ldb = (trans[1] == 'N' ? s.k : s.n) + 1, ldc = s.m + 2;
       const auto a = floats(++seed, lda * (trans[0] == 'N' ? s.k : s.m)), b = floats(++seed, ldb * (trans[1] == 'N' ? s.n : s.k));
       const auto row = floats(seed, s.m);
       for (const Scalars x : kScalars) {
         auto c = floats(seed, ldc * s.n);
-        kernel(profile, GemmCall{trans[0], trans[1], s.m, s.n, s.k, x.alpha, a.data(), lda, b.data(), ldb, x.beta, c.data(), 1,
-                                              ldc, c.data(), ldc});
+        kernel(profile, GemmCall{trans[0], trans[1], s.m, s.n, s.k, x.alpha, a.data(), lda, b.data(), ldb, x.beta, c.data(), 1, ldc,
+                                 c.data(), ldc});
         line.add(c);
       }
       auto c = floats(seed, ldc * s.n);  // a broadcast addend, as addmm's bias
       kernel(profile, GemmCall{trans[0], trans[1], s.m, s.n, s.k, 1, a.data(), lda, b.data(), ldb, 1, row.data(), 1, 0, c.data(),
-                                            ldc});
+                               ldc});
       line.add(c);
     }
   }
@@ -54,15 +57,22 @@ void special_values(Line& line, const Profile& profile, const Kernel& kernel) {
   line.add(c);
 }
 
-template <class Kernel>
-void gemm_and_special_values(Line& line, const Profile& profile, const Kernel& kernel, const Forms& forms = {"NN", "TN", "NT", "TT"}) {
-  gemm(line, profile, kernel, forms);
-  special_values(line, profile, kernel);
+void gemm_lines(Report& report, const char* name, const densecore::Dispatched<densecore::GemmFn>& kernel, const Forms& forms = kForms) {
+  report.line(name, "float32", [&](Line& line) {
+    gemm(line, {}, kernel, kSizes, forms);
+    special_values(line, {}, kernel);
+  });
+  report.line(name, "float32/large", [&](Line& line) { gemm(line, {}, kernel, kLargeSizes, forms); });
 }
 
-void gemv(Line& line) {
+void variant_gemm(Line& line, const Profile& profile) {
+  gemm(line, profile, densecore::variant::gemm, kSizes, kForms);
+  special_values(line, profile, densecore::variant::gemm);
+}
+
+void gemv(Line& line, const Sizes& sizes) {
   uint64_t seed = 0;
-  for (const Size s : kGemmSizes) {
+  for (const Size s : sizes) {
     for (const char trans : {'N', 'T'}) {
       for (const int64_t incx : {1, 2, 0}) {
         const int64_t lda = s.m + 3, length = trans == 'N' ? s.k : s.m, outputs = trans == 'N' ? s.m : s.k;
@@ -107,15 +117,14 @@ void bmm(Line& line, const Profile& profile, const Kernel& kernel) {
 }  // namespace
 
 void blas(Report& report) {
-  const auto fill = [](Line& line, const Profile& profile, const auto& kernel) { gemm_and_special_values(line, profile, kernel); };
-  const auto fill_bmm = [](Line& line, const Profile& profile, const auto& kernel) { bmm(line, profile, kernel); };
-  report.line("gemm_parallel", "float32", [&](Line& line) { fill(line, {}, densecore::gemm_parallel); });
-  report.line("gemm_serial", "float32", [&](Line& line) { fill(line, {}, densecore::gemm_serial); });
-  variant_lines(report, "gemm", [&](Line& line, const Profile& profile) { fill(line, profile, densecore::variant::gemm); });
-  report.line("gemm_loops", "float32",
-              [](Line& line) { gemm_and_special_values(line, {}, densecore::gemm_loops, {"NN", "TN", "NT"}); });
-  report.line("gemv", "float32", gemv);
+  gemm_lines(report, "gemm_parallel", densecore::gemm_parallel);
+  gemm_lines(report, "gemm_serial", densecore::gemm_serial);
+  gemm_lines(report, "gemm_loops", densecore::gemm_loops, {"NN", "TN", "NT"});
+  variant_lines(report, "gemm", variant_gemm);
+  report.line("gemv", "float32", [](Line& line) { gemv(line, kSizes); });
+  report.line("gemv", "float32/large", [](Line& line) { gemv(line, kLargeSizes); });
   report.line("sdot", "float32", dot);
+  const auto fill_bmm = [](Line& line, const Profile& profile, const auto& kernel) { bmm(line, profile, kernel); };
   lines_of_both(report, "bmm_loops", fill_bmm, densecore::bmm_loops, densecore::variant::bmm_loops);
 }
 

@@ -11,8 +11,10 @@ namespace digest {
 namespace {
 
 constexpr int64_t kLengths[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65, 127, 257, 1031};
-constexpr densecore::SoftmaxShape kShapes[] = {{1, 1, 1},  {2, 3, 1},  {1, 5, 3},   {3, 4, 4},     {2, 7, 5},      {5, 9, 17},
-                                               {2, 33, 16}, {1, 65, 70}, {4, 129, 31}, {70, 3, 500}, {9001, 5, 3}, {1, 2, 70001}};
+constexpr densecore::SoftmaxShape kShapes[] = {{1, 1, 1},  {2, 3, 1},   {1, 5, 3},   {3, 4, 4},   {2, 7, 5},
+                                               {5, 9, 17}, {2, 33, 16}, {1, 65, 70}, {4, 129, 31}};
+// More than one of the profile's chunks; too slow for the variants.
+constexpr densecore::SoftmaxShape kLargeShapes[] = {{70, 3, 500}, {9001, 5, 3}, {1, 2, 70001}};
 
 using densecore::Profile;
 
@@ -45,18 +47,27 @@ constexpr auto kRows = [](Line& line, const Profile& profile, const auto& kernel
   }
 };
 
-constexpr auto kColumns = [](Line& line, const Profile& profile, const auto& kernel) {
-  for (const auto s : kShapes) {
-    for (const Kind kind : {Kind::kModerate, Kind::kMixed}) {
-      const auto x = floats(s.dim, elements(s), kind);
-      for (const int threads : {1, 3, 4}) {
-        std::vector<float> y(x.size());
-        kernel(with_threads(profile, threads), x.data(), s, y.data());
-        line.add(y);
-      }
+template <class Kernel>
+void columns(Line& line, const Profile& profile, const Kernel& kernel, densecore::SoftmaxShape s) {
+  for (const Kind kind : {Kind::kModerate, Kind::kMixed}) {
+    const auto x = floats(s.dim, elements(s), kind);
+    for (const int threads : {1, 3, 4}) {
+      std::vector<float> y(x.size());
+      kernel(with_threads(profile, threads), x.data(), s, y.data());
+      line.add(y);
     }
   }
+}
+
+constexpr auto kColumns = [](Line& line, const Profile& profile, const auto& kernel) {
+  for (const auto s : kShapes) columns(line, profile, kernel, s);
 };
+
+void large_columns(Report& report, const char* name, const densecore::Dispatched<densecore::SoftmaxColumnsFn>& kernel) {
+  report.line(name, "float32/large", [&](Line& line) {
+    for (const auto s : kLargeShapes) columns(line, {}, kernel, s);
+  });
+}
 
 constexpr auto kRowsBackward = [](Line& line, const Profile& profile, const auto& kernel) {
   for (const int64_t n : kLengths) {
@@ -120,6 +131,8 @@ void rows(Report& report) {
   lines_of_both(report, "log_softmax_rows", kRows, without_profile(densecore::log_softmax_rows), densecore::variant::log_softmax_rows);
   lines_of_both(report, "softmax_columns", kColumns, densecore::softmax_columns, densecore::variant::softmax_columns);
   lines_of_both(report, "log_softmax_columns", kColumns, densecore::log_softmax_columns, densecore::variant::log_softmax_columns);
+  large_columns(report, "softmax_columns", densecore::softmax_columns);
+  large_columns(report, "log_softmax_columns", densecore::log_softmax_columns);
   lines_of_both(report, "softmax_rows_backward", kRowsBackward, without_profile(densecore::softmax_rows_backward),
                 densecore::variant::softmax_rows_backward);
   lines_of_both(report, "log_softmax_rows_backward", kRowsBackward, without_profile(densecore::log_softmax_rows_backward),
