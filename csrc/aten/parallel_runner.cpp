@@ -51,13 +51,13 @@ class Region {
     try {
       body_(begin, end);
     } catch (...) {  // may not leave the region
-      if (!failed_.test_and_set()) error_ = std::current_exception();
+      if (!failed_.exchange(true)) error_ = std::current_exception();
     }
   }
 
   const int64_t count_;
   const Body& body_;
-  std::atomic_flag failed_;
+  std::atomic<bool> failed_{false};
   std::exception_ptr error_;
 };
 

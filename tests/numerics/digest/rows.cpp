@@ -47,8 +47,8 @@ constexpr auto kRows = [](Line& line, const Profile& profile, const auto& kernel
   }
 };
 
-template <class Kernel>
-void columns(Line& line, const Profile& profile, const Kernel& kernel, densecore::SoftmaxShape s) {
+// The same for columns of one shape.
+constexpr auto kColumnsOf = [](Line& line, const Profile& profile, const auto& kernel, densecore::SoftmaxShape s) {
   for (const Kind kind : {Kind::kModerate, Kind::kMixed}) {
     const auto x = floats(s.dim, elements(s), kind);
     for (const int threads : {1, 3, 4}) {
@@ -57,15 +57,23 @@ void columns(Line& line, const Profile& profile, const Kernel& kernel, densecore
       line.add(y);
     }
   }
-}
-
-constexpr auto kColumns = [](Line& line, const Profile& profile, const auto& kernel) {
-  for (const auto s : kShapes) columns(line, profile, kernel, s);
 };
 
-void large_columns(Report& report, const char* name, const densecore::Dispatched<densecore::SoftmaxColumnsFn>& kernel) {
+constexpr auto kColumnsBackwardOf = [](Line& line, const Profile& profile, const auto& kernel, densecore::SoftmaxShape s) {
+  const auto grad = floats(s.dim, elements(s)), output = floats(s.dim + 1, elements(s), Kind::kUnit);
+  std::vector<float> grad_input(grad.size());
+  kernel(profile, grad.data(), output.data(), s, grad_input.data());
+  line.add(grad_input);
+};
+
+template <class Fill, class Kernel, class Variant>
+void column_lines(Report& report, const char* name, const Fill& fill, const Kernel& kernel, const Variant& variant) {
+  const auto each_shape = [&](Line& line, const Profile& profile, const auto& k) {
+    for (const auto s : kShapes) fill(line, profile, k, s);
+  };
+  lines_of_both(report, name, each_shape, kernel, variant);
   report.line(name, "float32/large", [&](Line& line) {
-    for (const auto s : kLargeShapes) columns(line, {}, kernel, s);
+    for (const auto s : kLargeShapes) fill(line, Profile{}, kernel, s);
   });
 }
 
@@ -77,15 +85,6 @@ constexpr auto kRowsBackward = [](Line& line, const Profile& profile, const auto
       kernel(profile, grad.data(), output.data(), rows, n, grad_input.data());
       line.add(grad_input);
     }
-  }
-};
-
-constexpr auto kColumnsBackward = [](Line& line, const Profile& profile, const auto& kernel) {
-  for (const auto s : kShapes) {
-    const auto grad = floats(s.dim, elements(s)), output = floats(s.dim + 1, elements(s), Kind::kUnit);
-    std::vector<float> grad_input(grad.size());
-    kernel(profile, grad.data(), output.data(), s, grad_input.data());
-    line.add(grad_input);
   }
 };
 
@@ -129,18 +128,16 @@ void rows(Report& report) {
   lines_of_both(report, "softmax_rows", kRows, without_profile(densecore::softmax_rows), densecore::variant::softmax_rows);
   report.line("safe_softmax_rows", "float32", [&](Line& line) { kRows(line, {}, safe); });
   lines_of_both(report, "log_softmax_rows", kRows, without_profile(densecore::log_softmax_rows), densecore::variant::log_softmax_rows);
-  lines_of_both(report, "softmax_columns", kColumns, densecore::softmax_columns, densecore::variant::softmax_columns);
-  lines_of_both(report, "log_softmax_columns", kColumns, densecore::log_softmax_columns, densecore::variant::log_softmax_columns);
-  large_columns(report, "softmax_columns", densecore::softmax_columns);
-  large_columns(report, "log_softmax_columns", densecore::log_softmax_columns);
+  column_lines(report, "softmax_columns", kColumnsOf, densecore::softmax_columns, densecore::variant::softmax_columns);
+  column_lines(report, "log_softmax_columns", kColumnsOf, densecore::log_softmax_columns, densecore::variant::log_softmax_columns);
   lines_of_both(report, "softmax_rows_backward", kRowsBackward, without_profile(densecore::softmax_rows_backward),
                 densecore::variant::softmax_rows_backward);
   lines_of_both(report, "log_softmax_rows_backward", kRowsBackward, without_profile(densecore::log_softmax_rows_backward),
                 densecore::variant::log_softmax_rows_backward);
-  lines_of_both(report, "softmax_columns_backward", kColumnsBackward, without_profile(densecore::softmax_columns_backward),
-                densecore::variant::softmax_columns_backward);
-  lines_of_both(report, "log_softmax_columns_backward", kColumnsBackward, without_profile(densecore::log_softmax_columns_backward),
-                densecore::variant::log_softmax_columns_backward);
+  column_lines(report, "softmax_columns_backward", kColumnsBackwardOf, without_profile(densecore::softmax_columns_backward),
+               densecore::variant::softmax_columns_backward);
+  column_lines(report, "log_softmax_columns_backward", kColumnsBackwardOf, without_profile(densecore::log_softmax_columns_backward),
+               densecore::variant::log_softmax_columns_backward);
   lines_of_both(report, "layer_norm", kLayerNorm, without_profile(densecore::layer_norm), densecore::variant::layer_norm);
   report.line("layer_norm_backward", "float32", layer_norm_backward);
 }
