@@ -23,6 +23,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -73,15 +74,25 @@ class Cell:
 
     def missing(self) -> str:
         """Why this cell cannot run here, or nothing."""
-        needed = ["cmake", "ninja", self.compiler, *self.runner[:1]]
+        cross = ["aarch64-linux-gnu-g++"] if self.runner else []  # whose libraries clang uses
+        needed = ["cmake", "ninja", self.compiler, *cross, *self.runner[:1]]
         absent = [tool for tool in needed if shutil.which(tool) is None]
         if not any((Path(folder) / "xxhash.h").exists() for folder in XXHASH_FOLDERS):
             absent.append("xxhash.h")
         if absent:
-            return f"needs {', '.join(absent)}"
+            return f"needs {', '.join(dict.fromkeys(absent))}"
+        if "-fsanitize" in self.flags and not links(self.compiler, self.flags):
+            return f"needs {self.compiler}'s libraries for {self.flags}"
         if self.levels != ARM_LEVELS and not X86_HOST:
             return "needs an x86-64 host"
         return ""
+
+
+@cache
+def links(compiler: str, flags: str) -> bool:
+    """Whether a program can be built with these flags."""
+    command = [compiler, *flags.split(), "-x", "c++", "-", "-o", os.devnull]
+    return subprocess.run(command, input="int main() {}", text=True, capture_output=True).returncode == 0
 
 
 def _arm(name: str, group: str, compiler: str, optimisation: str, **more: object) -> Cell:

@@ -123,6 +123,12 @@ def test_nothing_run_is_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
     assert matrix.report([matrix.Outcome(_cell(), "avx2", 3, "wrong")], []) == 1
 
 
+def test_a_cell_that_cannot_be_built_here_says_why() -> None:
+    cell = matrix.Cell("made up", "sanitize", "g++", "-O1", levels=matrix.ARM_LEVELS, flags="-fsanitize=nothing-of-this-name")
+    assert "needs" in cell.missing()
+    assert "no-such-compiler" in matrix.Cell("made up", "digest", "no-such-compiler", "-O1").missing()
+
+
 def _dtype(line: str) -> torch.dtype:
     return torch.float64 if line.endswith("f64") else torch.float32
 
