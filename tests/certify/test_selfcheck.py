@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,18 @@ def test_this_host_gives_the_stored_digests(capsys: pytest.CaptureFixture[str]) 
     assert "against stored digests of the emulated reference wheel" in out
     assert f"{len(selfcheck.certified(OPS))} ops and dtypes" in out
     assert " 0 off, 0 with a problem" in out
+
+
+WITHOUT_ORACLE = """
+import sys
+sys.modules["unicorn"] = sys.modules["llvmlite"] = None  # as where the extra is not installed
+from torch_densecore import cli
+print(cli.main(["selfcheck", "--against", "stored", "aten::exp"]), cli.main(["selfcheck", "--against", "cpu", "aten::neg"]))
+"""
+
+
+def test_the_oracles_extra_is_not_needed(python: Callable) -> None:
+    assert python("-c", WITHOUT_ORACLE).stdout.splitlines()[-1] == "0 0"
 
 
 def test_another_result_is_reported(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
