@@ -92,6 +92,7 @@ def main(options: argparse.Namespace) -> int:
     if options.device == DEVICE and not has_device():
         print("densecore certify: device densecore is not available (the extension is not built)", file=sys.stderr)
         return 2
+    sweep.map_large_blocks()
     pool = sweep.worker_pool(options.jobs)
     try:
         failed = [plan for plan in plans if not _certify(plan, profile, pool, options.out)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 import multiprocessing
@@ -22,6 +23,7 @@ from .certificates import Certificate
 from .comparison import DEVICE, compare, oracle_for
 
 _CASES_PER_TASK = 24
+_M_MMAP_THRESHOLD = -3  # <malloc.h>
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,23 @@ def worker_pool(jobs: int) -> ProcessPoolExecutor | None:
     """Processes that share the work; None for one job."""
     if jobs <= 1:
         return None
-    return ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=torch.set_num_threads, initargs=(1,))
+    return ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=_prepare_worker)
+
+
+def _prepare_worker() -> None:
+    torch.set_num_threads(1)
+    map_large_blocks()
+
+
+def map_large_blocks() -> None:
+    """Give every block of a megabyte or more a mapping of its own, which freeing it returns.
+
+    glibc raises its threshold (128 KiB at first) to the largest block freed; the blocks of an exhaustive sweep then
+    fragment the heap by gigabytes.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # glibc only; macOS has none
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, 1 << 20)
 
 
 def describe(profile: profiles.Profile) -> dict[str, Any]:
