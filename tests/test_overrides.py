@@ -146,6 +146,22 @@ def test_fields_follow_the_profile_in_force() -> None:
         assert same(x.sum(), two)
 
 
+def test_fields_are_put_into_what_a_probe_says_of_the_op() -> None:
+    """A probed machine that sums in 8 lanes, by an override with one thread instead of two."""
+    x = draws(200_000)
+    with profile.use(lanes=8, threads=1):
+        expected = x.sum()
+    assert not same(x.sum(), expected)
+    probed = {"system": "linux-x86_64", "threads": 2, "ops": {"aten::sum*": {"lanes": 8}, "aten::mean*": {"unknown": "made up"}}}
+    slots = override({"aten::sum": {"threads": 1}, "aten::mean": {"threads": 1}})
+    with profile.use(profile.from_dict(probed)), slots:
+        assert same(x.sum(), expected)
+        with pytest.raises(torch_densecore.UncertifiedOpError, match="made up"):
+            x.mean()
+    with profile.use(lanes=4, threads=1), slots:
+        assert not same(x.sum(), expected)
+
+
 def test_fields_that_an_op_does_not_heed_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(OverrideError, match="mm does not heed threads: its kernel heeds"):
         override({"aten::mm": {"threads": 2}})

@@ -160,3 +160,5 @@ def test_a_damaged_file_is_compared_up_to_the_damage_and_called_unusable(trace, 
     done = densecore("diff", str(trace), "bad.dct", cwd=tmp_path)
     assert done.returncode == 2
     assert "Unusable from the damaged line on" in done.stdout and "equal" in done.stdout
+    explained = densecore("explain", str(trace), "bad.dct", "--no-replay", cwd=tmp_path)
+    assert explained.returncode == 2 and "only what comes before was compared" in explained.stderr

@@ -48,7 +48,7 @@ def build(layers: tuple[Layer, ...]) -> Any:
     tags: list[int] = []
     weakref.finalize(table, _forget, tags)
     for op, choices in choices_by_op(layers).items():
-        table.add(op, [_native(choice, tags) for choice in choices])
+        table.add(op, [_native(op, choice, tags) for choice in choices])
         table.needs_modules |= any(choice.scopes or choice.mode == "check" for choice in choices)
     for op in _observed:
         table.add(op, [_C.OverrideChoice(scopes=[], mode="observe", reference="host", profile=None, counters=[], tag=0)])
@@ -192,14 +192,14 @@ class override:  # noqa: N801  (used like a function)
         return table
 
 
-def _native(choice: Choice, tags: list[int]) -> Any:
+def _native(op: str, choice: Choice, tags: list[int]) -> Any:
     from torch_densecore import _C
 
     tags.append(next(_tags))
     _choices[tags[-1]] = choice
     return _C.OverrideChoice(
         scopes=list(choice.scopes), mode=choice.mode, reference=choice.decided_by.setting.reference,
-        profile=profiles.slot(choice.fields), counters=[rule.counter for rule in choice.rules], tag=tags[-1],
+        profile=profiles.slot(op, choice.fields), counters=[rule.counter for rule in choice.rules], tag=tags[-1],
     )  # fmt: skip
 
 

@@ -6,7 +6,9 @@ import argparse
 import functools
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
+from ..comparison import Comparison
 from ..errors import TraceError
 
 EQUAL, DIFFERENT, UNUSABLE = 0, 1, 2
@@ -27,6 +29,20 @@ def reports_errors(main: Callable[[argparse.Namespace], int]) -> Callable[[argpa
             return EQUAL
 
     return guarded
+
+
+def exit_code(result: Comparison) -> int:
+    """Of a comparison."""
+    if result.problems:
+        return UNUSABLE
+    return DIFFERENT if result.differ or result.incomplete else EQUAL
+
+
+def write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise TraceError(f"cannot write {path}: {error.strerror}") from error
 
 
 PROGRAM = "-- python train.py ... (or -m module, -c code): the words after -- are the program."

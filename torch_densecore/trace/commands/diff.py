@@ -5,11 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from pathlib import Path
 
 from ..comparison import Comparison, compare
-from ..errors import TraceError
-from .common import DIFFERENT, EQUAL, UNUSABLE, reports_errors
+from .common import exit_code, reports_errors, write
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,17 +36,15 @@ def report(result: Comparison, args: argparse.Namespace) -> int:
     if args.html:
         from ..html import render
 
-        _write(args.html, render(result))
+        write(args.html, render(result))
     if args.json == "-":
         json.dump(as_json(result), sys.stdout, indent=1)
         print()
     else:
         if args.json:
-            _write(args.json, json.dumps(as_json(result), indent=1))
+            write(args.json, json.dumps(as_json(result), indent=1))
         _print(result, args)
-    if result.problems:
-        return UNUSABLE
-    return DIFFERENT if result.differ or result.incomplete else EQUAL
+    return exit_code(result)
 
 
 def _print(result: Comparison, args: argparse.Namespace) -> None:
@@ -60,10 +56,3 @@ def _print(result: Comparison, args: argparse.Namespace) -> None:
     show(result, console, all_origins=args.all)
     for path in filter(None, (args.html, args.json)):
         console.print(f"written: {path}")
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise TraceError(f"cannot write {path}: {error.strerror}") from error

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ..comparison import compare
 from ..errors import TraceError
 from ..terminal import short_shapes
-from .common import DIFFERENT, EQUAL, reports_errors
+from .common import exit_code, reports_errors, write
 
 if TYPE_CHECKING:
     from ..explain.explanation import Explanation
@@ -50,13 +50,15 @@ def main(args: argparse.Namespace) -> int:
         from ..html import render
 
         texts = {e.origin.first: e.answer for e in explanations}
-        Path(args.html).write_text(render(result, texts), encoding="utf-8")
+        write(args.html, render(result, texts))
     if args.json:
         json.dump([_as_json(e) for e in explanations], sys.stdout, indent=1)
         print()
     else:
         _print(explanations)
-    return DIFFERENT if result.differ else EQUAL
+    for problem in result.problems:
+        print(f"densecore: {problem}; only what comes before was compared", file=sys.stderr)
+    return exit_code(result)
 
 
 def _as_json(explanation: Explanation) -> dict:
