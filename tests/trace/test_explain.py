@@ -177,6 +177,20 @@ def test_a_bug_is_not_called_rounding(tmp_path):
     assert answer.verdict == "beyond rounding" and "NOT rounding: side B" in answer.text and not answer.explained
 
 
+@pytest.mark.parametrize("error, verdict", [(1e-7, "rounding"), (1e-4, "beyond rounding")])
+def test_what_cancels_in_a_gradient_is_rounding(tmp_path, error, verdict):
+    """The gradient of softmax's sum is 0 but for rounding; a real error is far larger."""
+
+    def body():
+        y = (torch.randn(8, 40) / 3).softmax(-1)
+        torch.ops.aten._softmax_backward_data(torch.ones(8, 40), y, -1, torch.float32)
+
+    call = record_call(tmp_path, body, "aten::_softmax_backward_data")
+    y = call.inputs[1].numpy()
+    sides = [[np.ascontiguousarray(y * F32(size), F32)] for size in (error, -error)]
+    assert explained(tmp_path, call, *sides).verdict == verdict
+
+
 def test_no_model_is_said(tmp_path):
     call = record_call(tmp_path, lambda: torch.randn(8, 3).cumprod(1), "aten::cumprod")
     value = call.outputs[0].numpy()
