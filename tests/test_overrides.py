@@ -147,19 +147,20 @@ def test_fields_follow_the_profile_in_force() -> None:
 
 
 def test_fields_are_put_into_what_a_probe_says_of_the_op() -> None:
-    """A probed machine that sums in 8 lanes, by an override with one thread instead of two."""
-    x = draws(200_000)
+    """A probed machine that sums in 8 lanes: an override of the threads keeps the lanes."""
+    x = draws(200_000).reshape(400, 500)
     with profile.use(lanes=8, threads=1):
-        expected = x.sum()
-    assert not same(x.sum(), expected)
+        expected = x.sum(1)
+    assert not same(x.sum(1), expected)
     probed = {"system": "linux-x86_64", "threads": 2, "ops": {"aten::sum*": {"lanes": 8}, "aten::mean*": {"unknown": "made up"}}}
     slots = override({"aten::sum": {"threads": 1}, "aten::mean": {"threads": 1}})
     with profile.use(profile.from_dict(probed)), slots:
-        assert same(x.sum(), expected)
+        assert same(x.sum(1), expected)
+        torch_densecore.set_uncertified("error")
         with pytest.raises(torch_densecore.UncertifiedOpError, match="made up"):
-            x.mean()
+            x.mean(1)
     with profile.use(lanes=4, threads=1), slots:
-        assert not same(x.sum(), expected)
+        assert not same(x.sum(1), expected)
 
 
 def test_fields_that_an_op_does_not_heed_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
