@@ -4,7 +4,7 @@
     python benchmarks/oracle_translate.py --table       # also a GPT training step with every op in the wheel, and a boot
     python benchmarks/oracle_translate.py --sweep       # minutes for all 2**32 inputs of a unary operator, extrapolated
 
-A round runs every side once (A B C, A B C, ...) and takes CPU time, on one thread; figures are medians over the rounds.
+A round runs two sides in turn (A B, A B, ...) and takes CPU time, on one thread; figures are medians over the rounds.
 """
 
 from __future__ import annotations
@@ -90,15 +90,18 @@ def measure(oracle: Oracle, case: Case, rounds: int) -> tuple[float, float]:
     repeats = 1 if case.args[0].numel() > 1000 else 50
     for _ in range(6 if repeats == 1 else 500):  # until the busy units are optimised
         run()
-    speedups, ratios = [], []
-    for _ in range(rounds):
-        cpu.translating = False
-        emulated = seconds(run, repeats)
-        cpu.translating = True
-        translated, host = seconds(run, repeats), seconds(case.host, repeats)
-        speedups.append(emulated / translated)
-        ratios.append(translated / max(host, 1e-9))
-    return statistics.median(speedups), statistics.median(ratios)
+
+    def emulated() -> None:
+        with cpu.emulating():
+            run()
+
+    # in two series: the emulator would take the caches away from the translated call alone, as the host's comes after that
+    return in_turn(emulated, run, repeats, rounds), in_turn(run, case.host, repeats, rounds)
+
+
+def in_turn(first: Callable[[], object], second: Callable[[], object], repeats: int, rounds: int) -> float:
+    """Median of first / second, measured in turn."""
+    return statistics.median(seconds(first, repeats) / max(seconds(second, repeats), 1e-9) for _ in range(rounds))
 
 
 def gpt_steps(oracle: Oracle, rounds: int) -> Iterator[tuple[str, float]]:
@@ -112,12 +115,12 @@ def gpt_steps(oracle: Oracle, rounds: int) -> Iterator[tuple[str, float]]:
             for _ in range(40):  # until the busy units are optimised
                 wheel()
         host()
-        ratios = []
-        for _ in range(rounds):
+
+        def translated(mode: OracleMode = mode, wheel: Callable[[], object] = wheel) -> None:
             with mode:
-                translated = seconds(wheel, 2)
-            ratios.append(translated / seconds(host, 2))
-        yield name, statistics.median(ratios)
+                wheel()
+
+        yield name, in_turn(translated, host, 2, rounds)
 
 
 def boot_seconds(rounds: int) -> float:

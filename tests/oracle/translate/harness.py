@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -55,8 +56,8 @@ def record_size(row: Pattern) -> int:
     return LARGE if row.name in MEMORY_ROWS else SMALL
 
 
-def program(word: int, row: Pattern) -> list[int]:
-    """The guest program for one instruction; x20 is the record, x21 the number of records."""
+def program(word: int, row: Pattern, before: Sequence[int] = ()) -> list[int]:
+    """The guest program for one instruction, and others before it; x20 is the record, x21 the number of records."""
     load = [_ldr_x(n, 8 * i) for i, n in enumerate(X_SLOTS)] + [_ldr_x(9, 40), _ldr_x(10, 48)]
     load += [0x9100013F, 0xD51B420A]  # mov sp, x9; msr nzcv, x10
     load += [_ldr_q(n, V_BASE + 16 * i) for i, n in enumerate(V_SLOTS)]
@@ -68,7 +69,8 @@ def program(word: int, row: Pattern) -> list[int]:
         store += [0xAA0B014A if position != 31 else 0xAA0B03EA]  # orr x10, x10, x11 (mov for the first)
     store += [_str_x(10, 48)] + [_str_q(n, V_BASE + 16 * i) for i, n in enumerate(V_SLOTS)]
     body = [word, 0x91000484] if row.name in BRANCH_ROWS else [word]  # add x4, x4, #1 is skipped by a taken branch
-    loop = load + body + store + [0x91000294 | record_size(row) << 10, 0xF10006B5]  # add x20, x20, #size; subs x21, x21, #1
+    loop = [*load, *before, *body, *store]
+    loop += [0x91000294 | record_size(row) << 10, 0xF10006B5]  # add x20, x20, #size; subs x21, x21, #1
     loop.append(0x54000001 | (-len(loop) & 0x7FFFF) << 5)  # b.ne loop
     return loop + [0xD65F03C0]
 
@@ -85,8 +87,14 @@ class Outcome:
 class Harness:
     """An emulator and a translator over one block of host memory at its own address."""
 
-    def __init__(self, records: int, levels: tuple[int, ...] = (0, 2)) -> None:
-        self.records, self.levels = records, levels
+    def __init__(
+        self,
+        records: int,
+        levels: tuple[int, ...] = (0, 2),
+        features: frozenset[str] = link.enabled_features(),
+        before: Sequence[int] = (),
+    ) -> None:
+        self.records, self.levels, self.features, self.before = records, levels, features, before
         size = _CODE_SIZE + records * LARGE
         self._map = mmap.mmap(-1, (size + 0xFFFF) // 0x10000 * 0x10000)
         self._view = (ctypes.c_char * len(self._map)).from_buffer(self._map)
@@ -117,13 +125,13 @@ class Harness:
         """Write the guest program and translate it."""
         row = TABLE.find(word)
         assert row is not None
-        words = program(word, row)
+        words = program(word, row, self.before)
         code = struct.pack(f"<{len(words)}I", *words)
         ctypes.memmove(self.base, code, len(code))
         self.uc.ctl_remove_cache(self.base, self.base + len(code))
         self._word, self._length, self._left = word, len(code), ""
         for level in self.levels:
-            guest = unit.Code(self._fetch, lambda _: (self.base, self.base + len(code)))
+            guest = unit.Code(self._fetch, lambda _: (self.base, self.base + len(code)), features=self.features)
             translated = unit.Translator(guest, True, optimise=level > 0).translate(self.base)
             if translated.emulated:
                 self._left = translated.emulated[0][2]

@@ -44,6 +44,19 @@ def test_all_forms(name: str) -> None:
     check(Harness(2048), name, WORDS[name], seed=2)
 
 
+@pytest.mark.parametrize("word", [0x4E22F424, 0x4EA2F424, 0x4E62F424, 0x4EE2F424])  # fmax, fmin v4, v1, v2; .4s, .2d
+def test_maximum_without_avx512(word: int) -> None:
+    check(Harness(8192, features=frozenset()), "three_same", [word], seed=1)
+
+
+@pytest.mark.parametrize("between", [[], [0x4E22D424], [0x4E218843]])  # nothing; fadd v4, v1, v2; frintn v3, v2
+@pytest.mark.parametrize("source", [1, 4])
+def test_rounding_then_conversion(between: list[int], source: int) -> None:
+    """FRINTN v4, v1; FCVTZS v4, v4 are one instruction of the host, unless something else is converted."""
+    before = [0x4E218824, *between]
+    check(Harness(8192, before=before), "two_register", [0x4EA1B804 | source << 5], seed=1)
+
+
 def test_a_wrong_translation_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     from torch_densecore.oracle.translate.isa import lanes, vector
 

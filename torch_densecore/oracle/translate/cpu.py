@@ -28,7 +28,7 @@ from .bits import sign_extend
 from .cache import UnitCache, translator_version
 from .functions import function_starts
 from .lending import LentMemory
-from .link import Blob, LinkError, compile_text, features
+from .link import Blob, LinkError, compile_text, enabled_features, features
 
 if TYPE_CHECKING:
     from ..machine import Machine
@@ -326,7 +326,9 @@ class TranslatedCpu:
 
     def _compile(self, pc: int, optimise: bool) -> tuple[Blob, dict[str, Any]]:
         start = time.perf_counter()
-        code = unit.Code(self.machine.memory.r32, self._extent, self._stub_target, self._hooks, self.target_seen)
+        code = unit.Code(
+            self.machine.memory.r32, self._extent, self._stub_target, self._hooks, self.target_seen, enabled_features()
+        )
         translated = unit.Translator(code, self.flat, optimise).translate(pc)
         level = 2 if optimise else 0
         try:

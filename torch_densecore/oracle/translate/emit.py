@@ -80,6 +80,7 @@ class Emitter:
     def __init__(self, flat: bool, blocks: frozenset[int], stub: Callable[[int], int | None] = lambda _: None) -> None:
         self.stub = stub  # final target of an import's veneer, None for other addresses
         self.flat = flat  # guest addresses are host addresses
+        self.features: frozenset[str] = frozenset()  # of the host, beyond those that every host has
         self.scope = Scope("", blocks)
         self.counted: int | None = None  # guest address of the unit, if it counts how busy it is
         self.loop_heads: frozenset[int] = frozenset()
@@ -88,6 +89,7 @@ class Emitter:
         self.direct: set[int] = set()  # static targets outside the unit
         self.nodes: list[Node] = []
         self.compare: tuple[str, Value, Value] | None = None  # what the flags of this block come from
+        self.rounded: dict[str, Value] = {}  # vector registers with a result of FRINTN in this block: its operand
         self.node = Node()
         self._exits: list[tuple[str, int, Node]] = []
         self._count = 0
@@ -207,6 +209,7 @@ class Emitter:
     def store_reg(self, name: str, a: Value) -> None:
         """Assign a guest register."""
         self.node.writes(REGISTERS[name].bit)
+        self.rounded.pop(name, None)
         self.lines.append(f"  store {a}, ptr %{name}")
 
     def x(self, number: int, size: int = 64) -> Value:
@@ -364,8 +367,12 @@ class Emitter:
 
     def _start(self, label: str) -> None:
         self.begin(label)
-        self.compare = None
+        self._forget()
         self._enter(Node(label=label))
+
+    def _forget(self) -> None:
+        self.compare = None
+        self.rounded.clear()
 
     def _enter(self, node: Node) -> None:
         self.node = node
@@ -409,7 +416,7 @@ class Emitter:
 
     def sync_in(self) -> None:
         """Mark where the registers that matter come back from the context."""
-        self.compare = None
+        self._forget()
         node = Node()
         self.node.followers.append(node)
         self._enter(node)

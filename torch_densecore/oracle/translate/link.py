@@ -46,6 +46,11 @@ def features() -> str:
     return llvm.get_host_cpu_features().flatten()
 
 
+def enabled_features() -> frozenset[str]:
+    """Names of the features that this host has."""
+    return frozenset(name[1:] for name in features().split(",") if name.startswith("+"))
+
+
 def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, level: int) -> None:
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
     passes = llvm.create_new_function_pass_manager()

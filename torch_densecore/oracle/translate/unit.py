@@ -72,6 +72,7 @@ class Code:
     stub: Callable[[int], int | None] = lambda _: None  # final target of an import's veneer
     hooked: Container[int] = ()  # functions that must be called to be seen
     seen: Callable[[int], int | None] = lambda _: None  # target that an indirect call had
+    features: frozenset[str] = frozenset()  # of the host that the IR may use, by LLVM's names
 
 
 class Translator:
@@ -95,6 +96,7 @@ class Translator:
             last = _branch(fetch(end - 4), end - 4)
             self._loops += [(t, end) for t in (last.targets if last else ()) if t <= start and t in blocks]
         emitter = Emitter(self.flat, frozenset(blocks), self.code.stub)
+        emitter.features = self.code.features
         emitter.counted = None if self.optimise else entry
         emitter.loop_heads = frozenset(head for head, _ in self._loops)
         unit = Unit(entry, "", 0)

