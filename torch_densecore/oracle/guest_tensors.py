@@ -89,6 +89,7 @@ class GuestTensors:
         self._bases: dict[tuple[int, int], Pooled] = {}
         self.dropped: list[int] = []  # TensorImpls whose last reference of ours waits to be released
         self.lending = False  # whether the running call may use its arguments' memory in place
+        self._lent_keys: list[Key] = []  # of the arguments that it uses so
 
     # ---- making -----------------------------------------------------------------------------------
 
@@ -163,6 +164,7 @@ class GuestTensors:
             impl = self._made("blob", (address,), sizes, strides, 0, code, 0, -1 & 0xFFFFFFFF)
             reusable = len(sizes) <= _INLINE and self.layout is not None
             pooled = Pooled(impl, address, 0, (key, LENT) if reusable else None, self._state(impl) if reusable else b"")
+        self._lent_keys.append(key)
         self._taken.append(pooled)
         return pooled
 
@@ -192,6 +194,11 @@ class GuestTensors:
         fields = memory.read(impl + at.storage, at.dtype + 2 - at.storage)
         return fields + memory.read(memory.r64(impl + at.storage) + at.data, 8)
 
+    def offer_results(self, operator: int) -> None:
+        """Offer memory for the large results of an operator whose arguments were taken in place."""
+        if self._lent_keys:
+            self.machine.translated.results.offer((operator, *self._lent_keys))
+
     def finish(self) -> None:
         """End a call: return the tensors that are as they were to the pool and drop the others."""
         for pooled in self._taken:
@@ -202,6 +209,7 @@ class GuestTensors:
                 self.dropped.append(pooled.impl)
         self._taken.clear()
         self._bases.clear()
+        self._lent_keys.clear()
         while self._pool_bytes > POOL_LIMIT or len(self._pool) > POOL_KEYS:
             _, oldest = self._pool.popitem(last=False)
             self._pool_bytes -= sum(p.nbytes for p in oldest)
@@ -322,4 +330,8 @@ class GuestTensors:
             return None
         code, sizes, strides, data = self.geometry(impl)
         size = host.extent(sizes, strides) * host.itemsize(code)
+        if size >= LENT_BYTES and self._lent_keys and as_torch:
+            made = self.machine.translated.results.claim((code, tuple(sizes), tuple(strides), size), data)
+            if made is not None:
+                return made
         return host.make(code, sizes, strides, self.memory.host(data) if size else 0, size, as_torch)

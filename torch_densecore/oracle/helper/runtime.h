@@ -9,7 +9,7 @@ typedef int (*reg_fn)(void *uc, int reg, void *value);
 typedef int (*start_fn)(void *uc, uint64_t begin, uint64_t until, uint64_t timeout, size_t count);
 typedef void (*trap_fn)(void *uc, uint64_t address, uint32_t size, void *data);
 
-enum { LENT = 64 };
+enum { LENT = 64, OFFERS = 16 };
 
 /* State of the modelled OpenMP runtime; hooks/openmp.py has the same structure. */
 struct team {
@@ -18,6 +18,9 @@ struct team {
 };
 
 struct blas;
+
+/* Memory of the host for a block of this size; all zero if there is none. */
+struct offer { uint64_t address, size, taken; };
 
 struct runtime {
   reg_fn reg_read, reg_write;
@@ -34,6 +37,7 @@ struct runtime {
   struct team *openmp;
   struct blas *blas;
   uint64_t lent_count, lent[2 * LENT]; /* ranges of host memory, as guest addresses, that the running call may touch */
+  struct offer *offers; /* OFFERS of them, the same for both CPUs */
   int32_t x[9], s[4], d[4], v[4], sp, fp, lr, pc;
 };
 

@@ -29,6 +29,7 @@ from .cache import UnitCache, translator_version
 from .functions import function_starts
 from .lending import LentMemory
 from .link import Blob, LinkError, compile_text, enabled_features, features
+from .results import ResultMemory
 
 if TYPE_CHECKING:
     from ..machine import Machine
@@ -89,6 +90,7 @@ class TranslatedCpu:
         self._units: dict[int, int] = {}
         self._starts: list[int] = []
         self._lent: LentMemory | None = None
+        self.results: ResultMemory | None = None
         self._space = reserve(2 * ctx.SPAN, _PROT_RW)
         self._table = self._space - 2 * ctx.LOW
         self._counters = reserve(ctx.SPAN, _PROT_RW) - ctx.LOW
@@ -136,6 +138,7 @@ class TranslatedCpu:
         for bank in (block.s, block.d, block.v):
             bank[:] = [ctx.V + 16 * i for i in range(len(bank))]
         self._lent = LentMemory(self.machine.memory, self.emulator, (native.runtime, block))
+        self.results = ResultMemory(self._lent, native.offers)
         return native.trap.value, ctypes.addressof(block)
 
     @property
@@ -197,8 +200,9 @@ class TranslatedCpu:
 
     def reclaim(self) -> None:
         """End what `lend` began."""
-        if self._lent is not None:
+        if self._lent is not None and self.results is not None:
             self._lent.reclaim()
+            self.results.settle()
 
     # ---- callbacks from translated code ---------------------------------------------------------------
 
