@@ -22,6 +22,7 @@ class LentMemory:
         self.memory, self.emulator, self.blocks = memory, emulator, blocks
         self._shift = memory.host_base - layout.LOW  # from guest to host addresses
         self._shown: list[tuple[int, int]] = []  # in the emulator: address, size
+        self._shown_count = 0  # entries of what is lent that are there
 
     def lend(self, address: int, size: int) -> int | None:
         """Guest address of host memory; None if the table is full."""
@@ -37,8 +38,10 @@ class LentMemory:
 
     def show(self) -> None:
         """Map what is lent into the emulator."""
-        if self._shown:
+        if self._shown_count == len(self.memory.lent):
             return
+        self._hide()
+        self._shown_count = len(self.memory.lent)
         pages = sorted((low & -_PAGE, (high + _PAGE - 1) & -_PAGE) for low, high in self.memory.lent)
         end = 0
         for low, high in pages:
@@ -55,6 +58,10 @@ class LentMemory:
         for block in self.blocks:
             block.lent_count = 0
         self.memory.lent.clear()
+        self._hide()
+
+    def _hide(self) -> None:
         for low, size in self._shown:
             self.emulator.mem_unmap(low, size)
         self._shown.clear()
+        self._shown_count = 0
