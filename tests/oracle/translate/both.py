@@ -1,8 +1,12 @@
-"""Runs every operator of a torch program twice in one oracle, emulated and translated, and compares the bits."""
+"""Runs every operator of a torch program twice in one oracle, emulated and translated, and compares the bits.
+
+    python tests/oracle/translate/both.py bfloat16 int64     # torch's operator database in these dtypes, three calls an operator
+"""
 
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +20,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 from torch_densecore.certify import bits
 from torch_densecore.oracle import Oracle
 from torch_densecore.oracle.mode import host_only
+from torch_densecore.oracle.survey import run_op_db
 from torch_densecore.oracle.translate import TranslatedCpu
 
 
@@ -111,3 +116,27 @@ class BothMode(TorchDispatchMode):
                 self.off[name] = f"emulated {str(first)[:200]}, translated {str(second)[:200]}"
         elif count := differences(second, first):
             self.off[name] = f"{count} elements"
+
+
+def operator_database(oracle: Oracle, dtype: str) -> BothMode:
+    """The samples of torch's operator database in a dtype."""
+    mode = BothMode(oracle, max_calls=3)
+    with torch.backends.mkldnn.flags(enabled=False), mode:
+        for _ in run_op_db(getattr(torch, dtype)):
+            pass
+    return mode
+
+
+def main(dtypes: list[str]) -> None:
+    """Print what was compared in each dtype."""
+    oracle = Oracle(translate=True)
+    for dtype in dtypes:
+        mode = operator_database(oracle, dtype)
+        calls, errors = sum(mode.calls.values()), sum(mode.errors.values())
+        print(f"{dtype}: {len(mode.calls)} overloads, {calls} calls, {errors} of them errors, {len(mode.off)} overloads differ")
+        for name, what in sorted(mode.off.items()):
+            print(f"  {name}: {what}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

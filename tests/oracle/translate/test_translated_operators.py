@@ -7,7 +7,7 @@ import struct
 import numpy as np
 import pytest
 import torch
-from both import BothMode, differences, fresh_units, run_both
+from both import differences, fresh_units, operator_database, run_both
 
 from torch_densecore.oracle.commands import translation_report
 from torch_densecore.oracle.translate.link import LinkError
@@ -237,11 +237,6 @@ def test_without_executable_memory_the_oracle_emulates(monkeypatch: pytest.Monke
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16", "int64", "complex64"])
 def test_operator_database(translated, dtype: str) -> None:  # type: ignore[no-untyped-def]
-    from torch_densecore.oracle.survey import run_op_db
-
-    mode = BothMode(translated, max_calls=3)
-    with torch.backends.mkldnn.flags(enabled=False), mode:
-        for _ in run_op_db(getattr(torch, dtype)):
-            pass
+    mode = operator_database(translated, dtype)
     assert len(mode.calls) > 100
     assert not mode.off
