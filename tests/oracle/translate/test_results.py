@@ -84,6 +84,33 @@ def test_arrays_are_copied(translated) -> None:  # type: ignore[no-untyped-def]
     assert translated.machine.translated.results.claimed == before
 
 
+def test_a_block_is_given_out_once(translated) -> None:  # type: ignore[no-untyped-def]
+    """An address that is freed late, by what an earlier result was, must not be given to two blocks."""
+    machine, cpu = translated.machine, translated.machine.translated
+    cpu.results._known["test"] = [(6, (COUNT,), (1,), 4 * COUNT)]
+    where = machine.heap.alloc(16)
+
+    def allocate() -> int:
+        machine.call(machine.trap("_posix_memalign"), where, 64, 4 * COUNT)
+        return machine.memory.r64(where)
+
+    def free(address: int) -> None:
+        machine.call(machine.trap("_free"), address)
+
+    cpu.results.offer("test")
+    offered = cpu.results._offered[0].address
+    free(offered)  # late, before it is taken
+    assert allocate() == offered
+    free(offered)
+    second = allocate()
+    assert second != offered
+    free(second)
+    assert cpu.results.claim((6, (COUNT,), (1,), 4 * COUNT), offered) is None
+    cpu.reclaim()
+    assert not cpu.results._offered and not machine.memory.lent
+    machine.heap.free(where)
+
+
 class _Lent:
     """Lends at the host's own addresses."""
 
@@ -109,12 +136,12 @@ def test_what_the_guest_keeps_stays_lent_until_it_is_freed() -> None:
     call()
     assert not lent.lent
     memory.offer("op")
-    slots[0].taken = 1
+    slots[0].state = native.TAKEN
     memory.settle()  # the next calls cannot use this slot
     kept = memory._offered[0]
     assert lent.lent == [(kept.address, 32)] * 2 and slots[0].address == kept.address
     call()
     assert list(memory._offered) == [0] and not slots[1].address
-    slots[0].taken = 0
+    slots[0].state = native.TAKEN + 1  # as the helper marks it
     memory.settle()
     assert not memory._offered and not slots[0].address

@@ -46,12 +46,12 @@ void oracle_heap_free(struct runtime *r, uint64_t a) {
 /* Blocks for the data of tensors, which a call gets where its result is wanted (translate/results.py). */
 static uint64_t take_offer(struct runtime *r, uint64_t n, uint64_t align) {
   for (struct offer *o = r->offers; o < r->offers + OFFERS; o++)
-    if (o->size == n && n && !o->taken && o->address % align == 0) { o->taken = 1; return o->address; }
+    if (o->size == n && n && o->state == OFFERED && o->address % align == 0) { o->state = TAKEN; return o->address; }
   return 0;
 }
 static void return_offer(struct runtime *r, uint64_t a) {
   for (struct offer *o = r->offers; o < r->offers + OFFERS; o++)
-    if (o->address == a) o->taken = 0;
+    if (o->address == a && o->state == TAKEN) o->state = RETURNED;
 }
 
 static int run_malloc(struct runtime *r, void *uc, const struct entry *e) {

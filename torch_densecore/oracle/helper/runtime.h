@@ -19,8 +19,10 @@ struct team {
 
 struct blas;
 
-/* Memory of the host for a block of this size; all zero if there is none. */
-struct offer { uint64_t address, size, taken; };
+/* Memory of the host for one block of this size; all zero if there is none. It is not given out twice: the address may be one
+ * that an earlier result had, and a late release of that would otherwise free the block of today. */
+enum { OFFERED, TAKEN, RETURNED };
+struct offer { uint64_t address, size, state; };
 
 struct runtime {
   reg_fn reg_read, reg_write;

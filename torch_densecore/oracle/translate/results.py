@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import host
+from ..native import TAKEN
 from .lending import LentMemory
 
 _REMEMBERED = 1024  # calls
@@ -54,7 +55,7 @@ class ResultMemory:
         """The host's tensor that the guest made a result in; None if it has to be copied."""
         self._results.append(geometry)
         for slot, offered in self._offered.items():
-            if (offered.address, offered.geometry) == (address, geometry) and self._slots[slot].taken:
+            if (offered.address, offered.geometry) == (address, geometry) and self._slots[slot].state == TAKEN:
                 self._empty(slot)
                 self.claimed += 1
                 return offered.tensor
@@ -68,11 +69,11 @@ class ResultMemory:
             self._known[self._call] = self._results
         self._call, self._results = None, []
         for slot, offered in list(self._offered.items()):
-            if self._slots[slot].taken:
+            if self._slots[slot].state == TAKEN:
                 self._lent.lend(offered.tensor.data_ptr(), offered.geometry[3])
             else:
                 self._empty(slot)
 
     def _empty(self, slot: int) -> None:
         del self._offered[slot]
-        self._slots[slot].address = self._slots[slot].size = self._slots[slot].taken = 0
+        self._slots[slot].address = self._slots[slot].size = self._slots[slot].state = 0
