@@ -126,6 +126,7 @@ FLUSHES_WHEN_LOADED = {
     "x86_64": "#include <immintrin.h>\n__attribute__((constructor)) void f(void) { _mm_setcsr(_mm_getcsr() | 0x8040); }",
     "aarch64": '__attribute__((constructor)) void f(void) { __asm__ volatile("msr fpcr, %0" : : "r"(1UL << 24)); }',
 }
+FLUSHES_WHEN_LOADED["arm64"] = FLUSHES_WHEN_LOADED["aarch64"]
 LOADS_A_LIBRARY = """
 import ctypes, sys, torch, torch_densecore
 x = torch.arange(1, 5001, dtype=torch.int32).view(torch.float32)

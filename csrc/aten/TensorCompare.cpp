@@ -78,8 +78,8 @@ struct ClampNumbers {
     const auto [lower, upper] = bounds(args...);
     const auto type = clamp_type(self, lower, upper);
     if (!claims(self, type, lower, upper)) return host::call<Out>(self, args..., out);
-    return compute_into(out, type, [&](const at::Tensor& target) { return clamp_numbers(type, self, lower, upper, target); },
-                        [&] { host::error<Out>(self, args..., out); });
+    const auto compute = [&, &low = lower, &high = upper](const at::Tensor& target) { return clamp_numbers(type, self, low, high, target); };
+    return compute_into(out, type, compute, [&] { host::error<Out>(self, args..., out); });
   }
 };
 
@@ -152,8 +152,8 @@ struct ClampTensors {
     const auto [lower, upper] = bounds(args...);
     const auto type = clamp_type(self, lower, upper);
     if (!is_float_or_double(type) || !(lower || upper)) return host::call<Out>(self, args..., out);
-    return compute_into(out, type, [&](const at::Tensor& target) { return clamp_tensors(type, self, lower, upper, target); },
-                        [&] { host::error<Out>(self, args..., out); });
+    const auto compute = [&, &low = lower, &high = upper](const at::Tensor& target) { return clamp_tensors(type, self, low, high, target); };
+    return compute_into(out, type, compute, [&] { host::error<Out>(self, args..., out); });
   }
 };
 
