@@ -1,4 +1,4 @@
-"""arange of floats, against the reference wheel."""
+"""arange of floats and range of integers, against the reference wheel."""
 
 from __future__ import annotations
 
@@ -54,3 +54,17 @@ def test_threads_of_the_profile_matter() -> None:
 @pytest.mark.parametrize("arguments", [(1.0, 5.0, 0.0), (1.0, 5.0, -1.0), (float("nan"), 5.0, 1.0), (0.0, float("inf"), 1.0)])
 def test_errors_are_the_cpu_s(arguments: tuple[float, float, float]) -> None:
     assert_same_error(lambda device: torch.arange(*arguments, device=device))
+
+
+@pytest.mark.filterwarnings("ignore:torch.range is deprecated")
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8])
+def test_a_range_of_integers_whose_step_is_below_one_has_one_element(dtype: torch.dtype) -> None:
+    made = torch.empty(0, dtype=dtype, device=D)
+    assert torch.range(3, 9, 0.25, out=made).tolist() == [3] and made.tolist() == [3]
+    assert torch.range(7, 2, -2, out=made).tolist() == [7, 5, 3]
+
+
+@pytest.mark.filterwarnings("ignore:torch.range is deprecated")
+def test_bounds_that_disagree_with_a_step_below_one() -> None:
+    with pytest.raises(RuntimeError, match="inconsistent with step sign"):
+        torch.range(3, 9, -0.25, out=torch.empty(0, dtype=torch.int64, device=D))

@@ -179,11 +179,17 @@ def stored_entry(op: str, dtype: str) -> dict[str, Any]:
     return {"inputs": inputs, "elements": count(values), "results": digest(values).hexdigest(), "modelled": sorted(modelled)}
 
 
-def write(pairs: list[tuple[str, str]]) -> int:
-    """Writes `selfcheck.json` from the oracle."""
-    ops: dict[str, dict[str, Any]] = {}
+def read_stored() -> dict[str, Any]:
+    """The content of `selfcheck.json`."""
+    return json.loads(STORED.read_text(encoding="utf-8"))
+
+
+def write(pairs: list[tuple[str, str]], kept: dict[str, dict[str, Any]]) -> int:
+    """Writes `selfcheck.json` from the oracle. kept: entries that stay if their op is not among `pairs`."""
+    made: dict[str, dict[str, Any]] = {}
     for op, dtype in tqdm(pairs, unit="op"):
-        ops.setdefault(op, {})[dtype] = stored_entry(op, dtype)
+        made.setdefault(op, {})[dtype] = stored_entry(op, dtype)
+    ops = dict(sorted({**kept, **made}.items()))
     text = json.dumps({"profile": profiles.current().describe(), "ops": ops}, indent=1)
     STORED.write_text(text + "\n", encoding="utf-8")
     print(f"{len(pairs)} ops and dtypes written to {STORED}")
@@ -213,7 +219,7 @@ def line(summary: Summary, with_cpu: bool) -> str:
 
 
 def _checked(pairs: list[tuple[str, str]], with_cpu: bool, summary: Summary) -> Iterator[Result]:
-    stored = {} if with_cpu else json.loads(STORED.read_text(encoding="utf-8"))
+    stored = {} if with_cpu else read_stored()
     for op, dtype in tqdm(pairs, unit="op", disable=None):
         yield against_cpu(op, dtype, summary) if with_cpu else against_stored(op, dtype, stored, summary)
 
@@ -223,7 +229,7 @@ def main(args: argparse.Namespace) -> int:
     if not pairs:
         raise SystemExit(f"densecore selfcheck: no certificate for {' '.join(args.ops)}")
     if args.write:
-        return write(pairs)
+        return write(pairs, read_stored()["ops"] if args.ops else {})
     with_cpu = args.against == "cpu" or (args.against == "auto" and is_reference_machine())
     if with_cpu and not is_reference_machine():
         print("This is no Mac with the reference's torch: where its CPU ops differ, the device need not be wrong.")

@@ -2,7 +2,9 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/arange_ops.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/range_ops.h>
 
 #include "aten/host_call.h"
 #include "aten/op_registration.h"
@@ -26,6 +28,18 @@ at::Tensor& arange_out(const at::Scalar& start, const at::Scalar& end, const at:
   return out;
 }
 DENSECORE_OP("aten::arange.start_out", arange_out);
+
+// Of integers ATen divides by the step as an integer. A step below 1 is 0 there: Arm's quotient is 0, so that the result has one
+// element, and x86 raises a signal that ends the process.
+at::Tensor& range_out(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step, at::Tensor& out) {
+  if (!at::isIntegralType(out.scalar_type(), /*includeBool=*/false)) return host::call<at::_ops::range_out>(start, end, step, out);
+  const bool divides = step.isFloatingPoint() && std::abs(step.toDouble()) < 1;
+  if (!divides) return host::run<at::_ops::range_out>(start, end, step, out);
+  at::Tensor checked = at::empty({0}, out.options().dtype(at::kDouble));
+  host::run<at::_ops::range_out>(start, end, step, checked);  // the bounds, checked as doubles
+  return host::run<at::_ops::range_out>(start, start, 1, out);
+}
+DENSECORE_OP("aten::range.out", range_out);
 
 }  // namespace
 }  // namespace densecore

@@ -54,6 +54,16 @@ def test_what_is_not_compared_is_no_success(
     assert "not compared: aten::exp float32: no stored digest" in capsys.readouterr().out
 
 
+def test_writing_some_operators_keeps_the_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    written = tmp_path / "selfcheck.json"
+    written.write_text(json.dumps({"ops": {"aten::neg": {"float32": "kept"}, "aten::exp": {"float32": "old"}}}))
+    monkeypatch.setattr(selfcheck, "STORED", written)
+    monkeypatch.setattr(selfcheck, "stored_entry", lambda op, dtype: f"{op} {dtype}")
+    assert cli.main(["selfcheck", "--write", "aten::exp"]) == 0
+    ops = json.loads(written.read_text())["ops"]
+    assert ops["aten::neg"] == {"float32": "kept"} and ops["aten::exp"]["float32"] == "aten::exp float32"
+
+
 @pytest.mark.skipif(selfcheck.is_reference_machine(), reason="here the CPU is the reference")
 def test_this_hosts_cpu_is_seen_to_differ(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["selfcheck", "--against", "cpu", "aten::exp"]) == 1

@@ -35,7 +35,7 @@ exact(
 )
 
 exact(
-    "arange.start_out range.out tril_indices triu_indices bincount searchsorted.Tensor "
+    "arange.start_out tril_indices triu_indices bincount searchsorted.Tensor "
     "searchsorted.Tensor_out bucketize.Tensor bucketize.Tensor_out isin.Tensor_Tensor isin.Tensor_Scalar isin.Scalar_Tensor "
     "_unique _unique2 unique_consecutive unique_dim unique_dim_consecutive",
     INTEGRAL,
