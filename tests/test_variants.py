@@ -11,6 +11,7 @@ import platform
 import subprocess
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -21,6 +22,9 @@ from torch_densecore import profile as profiles
 from torch_densecore.certify.bits import unequal
 from torch_densecore.native_profile import native
 from torch_densecore.profile import ProfileError
+from torch_densecore.trace.probe.addend import with_addend
+from torch_densecore.trace.probe.requests import Shape, operands
+from torch_densecore.trace.probe.table import rule_in
 
 ops = torch.ops.aten
 LENGTHS = (1, 2, 3, 5, 8, 15, 16, 17, 33, 64, 65, 129, 257, 1000)
@@ -65,6 +69,11 @@ def products(sides: tuple[int, ...], depths: tuple[int, ...]) -> Iterator[tuple[
                 yield "addmm", ops.addmm.default, (torch.randn(n), a, b)
                 yield "addmm", lambda s, a, b: ops.addmm(s, a, b, beta=0.3, alpha=0.7), (start, a, b)
                 yield "bmm", ops.bmm.default, (torch.stack([a, -a, a + 1]), torch.stack([b, b, b * 2]))
+                for matrix in (a, a.t().contiguous().t()):
+                    yield "addmv", ops.mv.default, (matrix, b[:, 0])
+                    yield "addmv", lambda s, a, x: ops.addmv(s, a, x, beta=0.3, alpha=0.7), (start[:, 0], matrix, b[:, 0])
+                    yield "addmv", lambda s, a: ops.addmv(s, a, s[:1].expand(a.shape[1]), beta=0.3), (start[:, 0], matrix)
+                yield "dot", ops.dot.default, (a[0], b[:, 0])
 
 
 def results(function: Callable, arguments: tuple, device: str) -> list[torch.Tensor]:
@@ -211,6 +220,88 @@ def test_a_probed_profile_serves_what_it_knows_and_refuses_the_rest():
         with pytest.raises(ProfileError, match="emulate_cpu: only the device follows"):
             torch_densecore.emulate_cpu("random")
     assert F.gelu(on_device).shape == (40, 40)
+
+
+MIXED = {
+    "name": "made-up", "largest_side": 100, "largest_depth": 600,
+    "orders": {
+        "chain": {"lanes": 1, "accumulators": 1, "tail": "fused"},
+        "blocks": {"lanes": 1, "accumulators": 1, "tail": "fused", "block": 64},
+        "eight": {"lanes": 8, "accumulators": 2, "tail": "fused", "lane_join": "halves"},
+        "four": {"lanes": 4, "accumulators": 4, "tail": "rounded"},
+    },
+    "rules": [
+        {"routine": "gemm", "minimum_product": 60000, "order": "chain"},
+        {"routine": "gemm", "minimum_product": 3000, "minimum_n": 4, "order": "chain", "addend": "chain"},
+        {"routine": "gemm", "transa": "N", "minimum_m": 2, "minimum_n": 2, "order": "blocks", "addend": "first"},
+        {"routine": "gemm", "transa": "T", "minimum_m": 3, "minimum_n": 2, "order": "eight", "odd_last_column": "four"},
+        {"routine": "gemm", "transa": "T", "minimum_m": 2, "order": "four", "addend": "unknown"},
+        {"routine": "gemv", "trans": "N", "minimum_m": 3, "order": "eight"},
+        {"routine": "gemv", "trans": "T", "order": "four"},
+        {"routine": "dot", "minimum_k": 4, "order": "blocks"},
+    ],
+}  # fmt: skip
+SIZES_TO_ASK = ((2, 1, 9), (3, 2, 100), (4, 7, 33), (5, 3, 17), (30, 31, 5), (40, 33, 500), (64, 4, 65), (100, 5, 600))
+
+
+def asked_of_blas() -> Iterator[tuple[Shape, str, torch.Tensor, torch.Tensor]]:
+    """The request, the op that makes it, and its operands a (m, k) and b (n, k)."""
+    for m, n, k in SIZES_TO_ASK:
+        a, b = torch.randn(m, k), torch.randn(n, k)
+        for trans in ("TN", "NN"):
+            yield Shape("gemm", trans, m, n, k), "mm", a, b
+        for trans in "TN":
+            yield Shape("gemv", trans, m, 1, k), "mv", a, b[:1]
+        yield Shape("dot", "*", 1, 1, k), "dot", a[:1], b[:1]
+
+
+def check_one_request(shape: Shape, op: str, a: torch.Tensor, b: torch.Tensor) -> str:
+    """Compares with the table in numpy, or expects a refusal; says which order and addend were right."""
+    rule = rule_in(MIXED, shape)
+    refusal = f"s{shape.routine} adds up for m = {shape.m}, n = {shape.n}, k = {shape.k}"
+    tensors = operands(shape, a, b)
+    on_device = [tensor.to("densecore") for tensor in tensors]
+    if rule is None:
+        with pytest.raises(torch_densecore.UncertifiedOpError, match=refusal):
+            getattr(ops, op)(*on_device)
+        return "refused"
+    by_column = [MIXED["orders"][rule.get(name, rule["order"])] for name in ("order", "odd_last_column")]
+    wanted = with_addend("last", by_column, a.numpy(), b.numpy(), np.zeros((shape.m, shape.n), np.float32), 0, 1)
+    wanted = torch.from_numpy(wanted.T).reshape(getattr(ops, op)(*tensors).shape)
+    assert int(unequal(getattr(ops, op)(*on_device).cpu(), wanted).sum()) == 0, shape
+    return f"{op} {rule['order']} {check_addend(shape, rule, by_column, a, b, refusal) if op == 'mm' else ''}"
+
+
+def check_addend(shape: Shape, rule: dict, by_column: list[dict], a: torch.Tensor, b: torch.Tensor, refusal: str) -> str:
+    kind, start = rule.get("addend", "last"), a[:, :1] * b[:, 1]
+    tensors = [tensor.to("densecore") for tensor in (start.t(), *operands(shape, a, b))]
+    if kind == "unknown":
+        with pytest.raises(torch_densecore.UncertifiedOpError, match=refusal + ".*alpha other than 1, an addend"):
+            ops.addmm(*tensors, beta=0.3, alpha=0.7)
+        return kind
+    for beta, alpha in ((1, 1), (0.3, 0.7), (0, 0.7), (0.3, 1)):
+        wanted = torch.from_numpy(with_addend(kind, by_column, a.numpy(), b.numpy(), start.numpy(), beta, alpha).T)
+        assert int(unequal(ops.addmm(*tensors, beta=beta, alpha=alpha).cpu(), wanted).sum()) == 0, (shape, kind, beta, alpha)
+    return kind
+
+
+def test_a_table_that_mixes_rules_gives_each_product_its_own_order():
+    """Products in an order of the certified kernels, in another one and in an unknown one, by one table with a size limit."""
+    torch.manual_seed(3)
+    known = {f"aten::{name}": {"fma": True} for name in ("mm*", "addmm*", "addmv*", "dot", "vdot")}
+    requests = list(asked_of_blas())
+    torch_densecore.accept_cpu_draws()
+    torch_densecore.set_uncertified("error")
+    with profiles.use(profiles.from_dict({"name": "mixed", "blas": MIXED, "ops": known})):
+        found = {check_one_request(*request) for request in requests}
+        too_large = torch.ones(101, 8).to("densecore")
+        for call in (lambda: too_large @ too_large.t(), lambda: too_large @ too_large[0]):
+            with pytest.raises(torch_densecore.UncertifiedOpError, match="m = 101"):
+                call()
+    assert found == {
+        "mm chain last", "mm chain chain", "mm blocks first", "mm eight last", "mm four unknown", "mv eight ", "mv four ",
+        "dot blocks ", "refused",
+    }  # fmt: skip
 
 
 def test_refused_in_profiles():

@@ -22,7 +22,6 @@ def native(profile: Profile, *, always_variant: bool = False) -> Any:
         libm=LIBMS.index(profile.libm["name"]),
         blas=blas_rules.float32_rules(profile.blas),
         largest=blas_rules.largest(profile.blas),
-        adds_blocks_to_start=blas_rules.adds_blocks_to_start(profile.blas),
         saturating_casts=profile.casts == "saturate",
         always_variant=always_variant,
     )

@@ -10,6 +10,7 @@
 #include <optional>
 #include <tuple>
 
+#include "aten/errors.h"
 #include "aten/host_call.h"
 #include "aten/op_registration.h"
 #include "aten/profile.h"
@@ -30,6 +31,14 @@ bool all_float(std::initializer_list<const Tensor*> tensors, const std::optional
     if (t->scalar_type() != at::kFloat) return false;
   }
   return !has(mask) || mask->scalar_type() == at::kFloat;
+}
+
+// These kernels have no variant for a BLAS table with other kinds of orders than Accelerate's.
+const Profile& followed_profile(const char* op) {
+  const Profile& profile = current_profile();
+  if (profile.blas->plain) return profile;
+  raise_uncertified(c10::str(op, " on device 'densecore': no kernel has the order of products of ", describe(profile),
+                             ". Ways on: an override of the op, e.g. to \"host\"; another DENSECORE_PROFILE"));
 }
 
 // What the reference's own checks accept.
@@ -96,7 +105,7 @@ std::tuple<Tensor, Tensor> flash_attention_for_cpu(const Tensor& query, const Te
   if (query.numel() == 0) return {out, logsumexp};
   const AttentionForward tensors{head_rows<const float>(query), head_rows<const float>(key), head_rows<const float>(value),
                                  head_rows<float>(out), head_rows<float>(logsumexp)};
-  flash_attention(current_profile(), attention_shape(query, key, is_causal, attn_mask, scale), tensors);
+  flash_attention(followed_profile(ForwardOp::name), attention_shape(query, key, is_causal, attn_mask, scale), tensors);
   return {out, logsumexp};
 }
 
@@ -128,7 +137,7 @@ std::tuple<Tensor, Tensor, Tensor> flash_attention_for_cpu_backward(const Tensor
                                   head_rows<const float>(out),      head_rows<const float>(logsumexp),
                                   head_rows<float>(grad_query),     head_rows<float>(grad_key),
                                   head_rows<float>(grad_value)};
-  flash_attention_backward(current_profile(), attention_shape(query, key, is_causal, attn_mask, scale), tensors);
+  flash_attention_backward(followed_profile(BackwardOp::name), attention_shape(query, key, is_causal, attn_mask, scale), tensors);
   return {grad_query, grad_key, grad_value};
 }
 

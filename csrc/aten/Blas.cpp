@@ -7,10 +7,11 @@
 #include <ATen/ops/mul.h>
 #include <ATen/ops/vdot_ops.h>
 
+#include "aten/blas_rules.h"
 #include "aten/host_call.h"
 #include "aten/op_registration.h"
 #include "aten/profile.h"
-#include "numerics/blas/gemv.h"
+#include "numerics/variant/gemm.h"
 
 namespace densecore {
 namespace {
@@ -48,6 +49,15 @@ bool suits_gemv(const Tensor& mat) {
          (mat.stride(1) == 1 && is_leading(mat.stride(0), mat.size(1), mat.size(0)));
 }
 
+void run(const Profile& profile, const GemvCall& call) {
+  bool plain = profile.contract == Contraction::kClang && !profile.always_variant;  // torch's own loops
+  if (call.suits_blas()) {
+    plain = is_plain(profile, {BlasRoutine::kGemv, call.trans, call.outputs(), 1, call.depth(), call.alpha, call.beta});
+  }
+  if (plain) gemv(profile, call);
+  else variant::gemv(profile, call);
+}
+
 void addmv_into(Tensor& result, const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar& alpha) {
   const bool ignore_self = beta.toComplexDouble() == 0.0;
   if (mat.numel() == 0) {
@@ -64,7 +74,7 @@ void addmv_into(Tensor& result, const Tensor& self, const Tensor& mat, const Ten
   call.incx = vec.stride(0);
   call.y = result.mutable_data_ptr<float>();
   call.incy = result.stride(0);
-  gemv(current_profile(), call);
+  run(current_profile(), call);
 }
 
 Tensor addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar& alpha) {
@@ -105,8 +115,13 @@ bool can_dot(const Tensor& self, const Tensor& other) {
 
 Tensor dot_float(const Tensor& self, const Tensor& other) {
   Tensor result = at::empty({}, self.options());
-  *result.mutable_data_ptr<float>() = sdot(current_profile(), self.numel(), self.const_data_ptr<float>(), self.stride(0),
-                                           other.const_data_ptr<float>(), other.stride(0));
+  const Profile& profile = current_profile();
+  const int64_t n = self.numel();
+  const float *x = self.const_data_ptr<float>(), *y = other.const_data_ptr<float>();
+  const int64_t incx = self.stride(0), incy = other.stride(0);
+  float* out = result.mutable_data_ptr<float>();
+  if (is_plain(profile, {BlasRoutine::kDot, '*', 1, 1, n})) *out = sdot(profile, n, x, incx, y, incy);
+  else *out = variant::sdot(profile, n, x, incx, y, incy);
   return result;
 }
 

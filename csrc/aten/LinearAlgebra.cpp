@@ -16,7 +16,7 @@
 
 #include "aten/Loops.h"
 #include "aten/blas_layout.h"
-#include "aten/errors.h"
+#include "aten/blas_rules.h"
 #include "aten/host_call.h"
 #include "aten/op_registration.h"
 #include "aten/profile.h"
@@ -80,21 +80,12 @@ constexpr int64_t kSerialWork = int64_t{1} << 18;   // multiply-adds of a batch 
 constexpr int64_t kSharedWork = int64_t{1} << 22;  // multiply-adds of one product that all threads do together
 constexpr int64_t kManyProducts = 16;              // so many are shared out whole, whatever their size: no thread waits for another
 
-// In an order that the kernels of blas/ do not have.
-void run_variant(const Profile& profile, const GemmBatch& batch) {
-  const GemmCall& call = batch.call;
-  if (profile.blas->find(BlasRoutine::kGemm, call.transa, call.m, call.n, call.k) == nullptr) {
-    raise_uncertified(c10::str("densecore: the profile does not know in which order sgemm adds up for m = ", call.m, ", n = ", call.n,
-                               ", k = ", call.k, ", first matrix '", call.transa, "' (", describe(profile),
-                               "). Ways on: an override of the op, e.g. to \"host\"; another DENSECORE_PROFILE"));
-  }
-  for (int64_t i = 0; i < batch.count; ++i) variant::gemm(profile, batch.at(i));
-}
-
 void run(const Profile& profile, const GemmBatch& batch) {
-  if (!profile.blas->plain || !profile.fma || profile.always_variant) return run_variant(profile, batch);
-  const int64_t work = batch.call.m * batch.call.n * batch.call.k;
-  if (batch.count == 1 || (work >= kSharedWork && batch.count < kManyProducts)) {
+  const GemmCall& call = batch.call;
+  const int64_t work = call.m * call.n * call.k;
+  if (!is_plain(profile, {BlasRoutine::kGemm, call.transa, call.m, call.n, call.k, call.alpha, call.beta})) {
+    for (int64_t i = 0; i < batch.count; ++i) variant::gemm(profile, batch.at(i));
+  } else if (batch.count == 1 || (work >= kSharedWork && batch.count < kManyProducts)) {
     for (int64_t i = 0; i < batch.count; ++i) gemm_parallel(profile, batch.at(i));
   } else if (batch.count * work <= kSerialWork) {
     for (int64_t i = 0; i < batch.count; ++i) gemm_serial(profile, batch.at(i));

@@ -78,15 +78,15 @@ void bind_profile(py::module_& module) {
   // What csrc keeps of a torch_densecore.profile.Profile (torch_densecore/native_profile.py); the rules are those of blas_rules.py.
   py::class_<Profile>(module, "Profile")
       .def(py::init([](int threads, int lanes, bool fma, int contract, int lane_join, int exp, int libm,
-                       const std::vector<BlasRuleFields>& blas, std::pair<int64_t, int64_t> largest, bool adds_blocks_to_start,
-                       bool saturating_casts, bool always_variant) {
-             return Profile{.threads = threads, .lanes = lanes, .blas = make_blas_rules(blas, largest, adds_blocks_to_start),
+                       const std::vector<BlasRuleFields>& blas, std::pair<int64_t, int64_t> largest, bool saturating_casts,
+                       bool always_variant) {
+             return Profile{.threads = threads, .lanes = lanes, .blas = make_blas_rules(blas, largest),
                             .fma = fma, .contract = static_cast<Contraction>(contract), .lane_join = static_cast<LaneJoin>(lane_join),
                             .exp = static_cast<Exponential>(exp), .libm = static_cast<Libm>(libm),
                             .saturating_casts = saturating_casts, .always_variant = always_variant};
            }),
            py::kw_only(), py::arg("threads"), py::arg("lanes"), py::arg("fma"), py::arg("contract"), py::arg("lane_join"),
-           py::arg("exp"), py::arg("libm"), py::arg("blas"), py::arg("largest"), py::arg("adds_blocks_to_start"), py::arg("saturating_casts"),
+           py::arg("exp"), py::arg("libm"), py::arg("blas"), py::arg("largest"), py::arg("saturating_casts"),
            py::arg("always_variant"));
   module.def("set_profile", &set_process_profile);
   module.def("set_op_profiles", &set_op_profiles);

@@ -61,8 +61,9 @@ def dispatched_kernels() -> set[str]:
 
 def variant_kernels() -> set[str]:
     """The functions that the headers of variant/ declare and callers outside may use."""
-    declared = re.compile(r"^void (\w+)\([^{;]*\);", re.M)
-    return {f"variant::{name}" for header in (NUMERICS / "variant").glob("*.h") for name in declared.findall(header.read_text())}
+    declared = re.compile(r"^(?:void|float) (\w+)\([^{;]*\);", re.M)
+    headers = [header for header in (NUMERICS / "variant").glob("*.h") if header.name != "arithmetic.h"]  # what they share
+    return {f"variant::{name}" for header in headers for name in declared.findall(header.read_text())}
 
 
 def public_kernels() -> set[str]:

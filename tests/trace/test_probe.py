@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,9 +11,10 @@ import torch.nn.functional as F
 from traced_programs import run_traced
 
 from torch_densecore.trace.explain import orders
-from torch_densecore.trace.probe import blas, linear, trees
+from torch_densecore.trace.probe import blas, linear, requests, trees
 from torch_densecore.trace.probe.follow import Follower
 from torch_densecore.trace.probe.rules import Sizes, rules_of
+from torch_densecore.trace.probe.table import order_in
 from torch_densecore.trace.replay import load_calls
 
 
@@ -58,18 +60,18 @@ def test_thread_chunks_of_a_long_sum():
 
 def test_requests_reach_the_operands_they_describe():
     rng = np.random.default_rng(1)
-    for shape in (blas.Shape("gemm", t, 3, 5, 7) for t in ("NN", "TN", "NT")):
-        row, column = rng.integers(-4, 5, (2, 7)).astype(np.float32)
-        assert (blas.compute(shape, row, column) == row @ column).all()
-        assert blas.compute(shape, row, column).shape == (3, 5)
-    for trans in "NT":
-        assert blas.compute(blas.Shape("gemv", trans, 4, 1, 7), row, column).tolist() == [[row @ column]] * 4
+    for shape in (requests.Shape("gemm", t, 3, 5, 7) for t in ("NN", "TN", "NT")):
+        rows, column = rng.integers(-4, 5, (8, 7)).astype(np.float32), rng.integers(-4, 5, 7).astype(np.float32)
+        assert (requests.compute_all(shape, rows, column) == (rows @ column)[:, None]).all()
+        assert requests.compute(shape, rows[:3], column).shape == (3, 5)
+    for shape in (requests.Shape("gemv", "N", 4, 1, 7), requests.Shape("gemv", "T", 4, 1, 7), requests.Shape("dot", "*", 1, 1, 7)):
+        assert (requests.compute_all(shape, rows, column) == (rows @ column)[:, None]).all()
 
 
 def test_the_table_of_rules_finds_a_switch_of_kernels():
     """Requests answered as a made-up library would: one chain from 1000 on, four lanes below, unknown for dot."""
     found = {}
-    for shape in blas.shapes():
+    for shape in requests.shapes():
         if shape.routine == "dot":
             names = {"signature 0123"}
         else:
@@ -102,14 +104,14 @@ def test_a_random_product_that_a_rule_misses_is_probed_and_the_rules_made_anew(m
     """A library that changes its kernel between two probed sizes."""
     chain, blocks = blas.CHAIN, "chain in blocks of 192"
     answer = lambda shape: {"first": {chain if shape.m < 15 else blocks}}  # noqa: E731
-    monkeypatch.setattr(blas, "gives_the_bits", lambda pair, shape: pair[0] in answer(shape)["first"])
-    monkeypatch.setattr(blas, "addend", lambda: "last")
-    found = {shape: answer(shape) for shape in blas.shapes((1, 8, 16, 33), (2, 17, 385)) if shape.routine == "gemm"}
+    monkeypatch.setattr(blas.Products, "right", lambda self, pair, shape: pair[0] in answer(shape)["first"])
+    monkeypatch.setattr(blas, "write_addends", lambda table: None)
+    found = {shape: answer(shape) for shape in requests.shapes((1, 8, 16, 33), (2, 17, 385)) if shape.routine == "gemm"}
     table = blas.table(found, lambda shapes: found.update({shape: answer(shape) for shape in shapes}))
-    for shape in blas._other_shapes(33, 385):
-        order = blas.order_in(table, shape)
+    for shape in requests.other_shapes(33, 385):
+        order = order_in(table, shape)
         assert order in (None, blas.order_of(chain if shape.m < 15 else blocks)), shape
-    assert blas.order_in(table, blas.Shape("gemm", "NN", 30, 30, 300)) == blas.order_of(blocks)
+    assert order_in(table, requests.Shape("gemm", "NN", 30, 30, 300)) == blas.order_of(blocks)
 
 
 @pytest.fixture(scope="module")
@@ -181,6 +183,21 @@ def test_the_device_configured_by_the_probe_of_this_host_has_its_bits(level, pyt
     off, profile = probe_and_compare(python, tmp_path, ATEN_CPU_CAPABILITY=level)
     assert set(off) == {"sum", "mean", "softmax", "layer_norm", "mm", "addmm"} and not any(off.values()), off
     assert profile["ops"]["aten::mm"] == {"fma": True} and profile["blas"]["rules"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_the_full_probe_of_this_host_is_enough_for_every_size_and_layout(threads, python, tmp_path):
+    path = tmp_path / "host.json"
+    python("-m", "torch_densecore.cli", "probe", "-o", str(path), OMP_NUM_THREADS=threads)
+    environment = {"DENSECORE_PROFILE": str(path), "DENSECORE_UNCERTIFIED": "error", "OMP_NUM_THREADS": threads}
+    done = python(str(Path(__file__).with_name("host_bits.py")), **environment)
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert set(found) == {"sum", "softmax", "layer_norm", "mm", "large mm", "mv"}
+    assert not any(off for _, _, off in found.values()), found
+    calls, refused, _ = found["large mm"]
+    assert refused == 0 and calls > 1000, found
+    assert not any(found[op][1] for op in ("sum", "softmax", "layer_norm")), found
 
 
 @pytest.mark.oracle

@@ -25,11 +25,12 @@ kernel(
     fields="blas fma contract",
 )
 kernel(
-    "addmv addmv.out addmv_ dot vdot",
-    reason="Accelerate's sgemv and sdot by the profile's provisional rules; torch's own fused loops for an expanded vector",
+    "addmv addmv.out addmv_",
+    reason="Accelerate's sgemv by the profile's provisional rules; torch's own fused loops for an expanded vector",
     source=BLAS,
-    fields="blas",
+    fields="blas fma contract",
 )
+kernel("dot vdot", reason="Accelerate's sdot by the profile's provisional rules", source=BLAS, fields="blas fma")
 kernel(
     "addr addr.out",
     reason="beta * self + alpha * vec1 * vec2: fused in loop tails, not in whole vectors",

@@ -112,7 +112,7 @@ inline void multiply(const SmallProduct& p) {
 // Whether the reference's BLAS gets this product and computes every output by the chain.
 inline bool uses_chain(const Profile& profile, char transa, char transb, int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb) {
   if (!suits_blas(transa, transb, m, n, k, lda, ldb)) return false;
-  const BlasRule& rule = profile.blas->find(BlasRoutine::kGemm, transa, m * n * k);
+  const BlasRule& rule = *profile.blas->find(BlasRoutine::kGemm, transa, m, n, k);
   const auto chain = [](const SumOrder& order) { return order.lanes == 1 && order.accumulators == 1; };
   return chain(rule.order) && (n % 2 == 0 || chain(rule.odd_last_column));
 }

@@ -27,12 +27,19 @@ struct SumOrder {
   bool halves = false;
   LaneJoin lane_join = LaneJoin::kAdjacent;
 
-  constexpr bool plain() const { return fused && block == 0 && lane_join == LaneJoin::kAdjacent; }
+  // Whether the kernels of blas/ have the order, for sums of k elements: a single block is no block.
+  constexpr bool plain(int64_t k) const {
+    return fused && (block == 0 || k <= block) && (lanes == 1 || lane_join == LaneJoin::kAdjacent);
+  }
 };
 inline constexpr SumOrder kChain{1, 1, true};
 inline constexpr SumOrder kEvenOdd{1, 2, true};
 inline constexpr SumOrder kVector{4, 4, true};  // 4 floats: one 16-byte vector
 inline constexpr SumOrder kVectorRoundedTail{4, 4, false};
+
+// When beta * C is added to alpha * A * B: to the sum of the products, which alpha multiplies (Accelerate); before the blocks of k are, with A
+// multiplied by alpha (MKL); as the start of one chain, with B multiplied by alpha (MKL's small products). Or a probe could not tell.
+enum class Addend : int { kLast, kFirst, kChain, kUnknown };
 
 enum class BlasRoutine : int { kGemm, kGemv, kDot };
 
@@ -47,9 +54,12 @@ struct BlasRule {
   int64_t minimum_n = 0;
   int64_t minimum_k = 0;
   bool known = true;  // whether a probe could tell the order
+  Addend addend = Addend::kLast;
 
-  constexpr bool plain() const {
-    return known && order.plain() && odd_last_column.plain() && minimum_m <= 1 && minimum_n <= 1 && minimum_k <= 1;
+  constexpr bool plain(int64_t k) const { return known && order.plain(k) && odd_last_column.plain(k); }
+  constexpr bool fits(BlasRoutine asked, char asked_trans, int64_t m, int64_t n, int64_t k) const {
+    return routine == asked && (trans == '*' || trans == asked_trans) && m * n * k >= minimum_product && m >= minimum_m &&
+           n >= minimum_n && k >= minimum_k;
   }
 };
 
@@ -65,26 +75,16 @@ struct BlasRules {
       {BlasRoutine::kDot, '*', 0, kVectorRoundedTail, kVectorRoundedTail, true},
   };
   int count = 6;
-  bool plain = true;                 // whether blas/ serves every row; else variant/ does
+  bool plain = true;                  // whether the kernels of blas/ serve every request; else they serve those whose row is plain
   int64_t largest_side = INT64_MAX;   // m and n up to which a probe has looked
   int64_t largest_depth = INT64_MAX;  // and k
-  bool adds_blocks_to_start = false;  // beta * C comes first and the blocks of k are added to it one by one (MKL), not last
 
-  // The row for a request; where none fits (the table lacks a routine) the first one.
-  constexpr const BlasRule& find(BlasRoutine routine, char trans, int64_t product) const {
-    for (int i = 0; i < count; ++i) {
-      const BlasRule& row = rows[i];
-      if (row.routine == routine && (row.trans == '*' || row.trans == trans) && product >= row.minimum_product) return row;
-    }
-    return rows[0];
-  }
-  // The same for a table that is not plain; null where no row fits or its order is not known.
+  // The row for a request with m by n outputs, each a sum of k elements (gemv: n = 1; dot: m = n = 1). Null where no row fits or its
+  // order is not known; never of a plain table.
   constexpr const BlasRule* find(BlasRoutine routine, char trans, int64_t m, int64_t n, int64_t k) const {
     if (m > largest_side || n > largest_side || k > largest_depth) return nullptr;
     for (int i = 0; i < count; ++i) {
-      const BlasRule& row = rows[i];
-      const bool fits = m * n * k >= row.minimum_product && m >= row.minimum_m && n >= row.minimum_n && k >= row.minimum_k;
-      if (row.routine == routine && (row.trans == '*' || row.trans == trans) && fits) return row.known ? &row : nullptr;
+      if (rows[i].fits(routine, trans, m, n, k)) return rows[i].known ? &rows[i] : nullptr;
     }
     return nullptr;
   }

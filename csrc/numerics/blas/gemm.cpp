@@ -230,7 +230,7 @@ Product as_product(const GemmCall& call) {
 void run_gemm(const Profile& profile, const GemmCall& call, bool parallel) {
   if (call.m == 0 || call.n == 0) return;
   const int64_t product = call.m * call.n * call.k;
-  const BlasRule& rule = profile.blas->find(BlasRoutine::kGemm, call.transa, product);
+  const BlasRule& rule = *profile.blas->find(BlasRoutine::kGemm, call.transa, call.m, call.n, call.k);
   if (!is_chain(rule.order) || !is_chain(rule.odd_last_column)) return small_gemm(rule, call);
   const Product sides = as_product(call);
   const bool parallel_product = parallel && product > kSerialProduct && host_threads() > 1;

@@ -30,6 +30,7 @@ struct GemmCall {
   int64_t ldc;
 };
 
+// The profile's table must have a plain order for the call (BlasRule::plain).
 using GemmFn = void(const Profile& profile, const GemmCall& call);
 // On the host's threads; every output is one chain of roundings, so how they are shared out cannot change a bit.
 DENSECORE_KERNEL(gemm_parallel, GemmFn);
@@ -50,7 +51,7 @@ constexpr bool suits_blas(char transa, char transb, int64_t m, int64_t n, int64_
 
 // Whether the reference's order for this shape is a provisional model (provenance "sgemm_small").
 inline bool gemm_is_provisional(const Profile& profile, char transa, int64_t m, int64_t n, int64_t k) {
-  return profile.blas->find(BlasRoutine::kGemm, transa, m * n * k).provisional;
+  return profile.blas->find(BlasRoutine::kGemm, transa, m, n, k)->provisional;
 }
 
 // Fortran's sgemm: C := alpha * op(A) * op(B) + beta * C.

@@ -73,8 +73,8 @@ void row_sums(SumOrder order, const GemvCall& call, int64_t first, int64_t rows,
 }
 
 void sgemv(const Profile& profile, const GemvCall& call) {
-  const SumOrder order = profile.blas->find(BlasRoutine::kGemv, call.trans, call.m * call.n).order;
-  const int64_t rows = call.trans == 'N' ? call.m : call.n;
+  const int64_t rows = call.outputs();
+  const SumOrder order = profile.blas->find(BlasRoutine::kGemv, call.trans, rows, 1, call.depth())->order;
   const auto run = [&](int64_t task) {
     const int64_t first = task * kRowsPerTask, count = rows - first < kRowsPerTask ? rows - first : kRowsPerTask;
     float sums[kRowsPerTask];
@@ -114,13 +114,13 @@ void add_rows(const GemvCall& call) {
 }  // namespace
 
 void gemv(const Profile& profile, const GemvCall& call) {
-  if (call.incx > 0 && call.incy > 0) sgemv(profile, call);
+  if (call.suits_blas()) sgemv(profile, call);
   else if (call.trans == 'N') add_columns(call);
   else add_rows(call);
 }
 
 float sdot(const Profile& profile, int64_t n, const float* x, int64_t incx, const float* y, int64_t incy) {
-  return dot(profile.blas->find(BlasRoutine::kDot, '*', n).order, n, {x, incx}, {y, incy});
+  return dot(profile.blas->find(BlasRoutine::kDot, '*', 1, 1, n)->order, n, {x, incx}, {y, incy});
 }
 
 // A column of the product is op(A) times a column of op(B).

@@ -21,8 +21,13 @@ struct GemvCall {
   float beta;
   float* y;
   int64_t incy;
+
+  bool suits_blas() const { return incx > 0 && incy > 0; }
+  int64_t outputs() const { return trans == 'N' ? m : n; }
+  int64_t depth() const { return trans == 'N' ? n : m; }
 };
 
+// The profile's table must have a plain order for the call (BlasRule::plain).
 using GemvFn = void(const Profile& profile, const GemvCall& call);
 // What torch does for a matrix and a vector: sgemv, or, for an increment that BLAS does not take (0, of an expanded vector), its own
 // loops (at::native::gemv in ATen/native/BlasKernel.cpp).

@@ -10,6 +10,16 @@ namespace {
 
 using DENSECORE_ISA::Strided;
 
+// What an element of the result is: alpha * x . y + beta * *d; d is read if beta != 0 only.
+struct Sum {
+  int64_t k;
+  float alpha;
+  Strided x;
+  Strided y;
+  float beta;
+  const float* d;
+};
+
 // The sum of factor * x * y over [begin, end).
 float block_sum(const SumOrder& order, float factor, Strided x, Strided y, int64_t begin, int64_t end) {
   const int64_t lanes = order.lanes, groups = (end - begin) / lanes;
@@ -32,21 +42,47 @@ int64_t block_of(const SumOrder& order, int64_t k) {
   return order.halves && k < 2 * order.block ? k / 2 : order.block;
 }
 
-// alpha * x . y + beta * d. Accelerate adds the blocks' sums, multiplies with alpha and adds beta * d; MKL multiplies x with alpha and adds
-// the blocks' sums to beta * d (BlasRules::adds_blocks_to_start).
-float element(const BlasRules& rules, const SumOrder& order, const GemmCall& call, Strided x, Strided y, const float* d) {
-  const int64_t block = block_of(order, call.k);
-  const float addend = call.beta == 0 ? 0.0f : call.beta * *d;
-  const float factor = rules.adds_blocks_to_start ? call.alpha : 1.0f;
-  bool empty = !rules.adds_blocks_to_start || call.beta == 0;
+float chain_from(const SumOrder& order, float start, const Sum& sum) {
+  for (int64_t i = 0; i < sum.k; ++i) start = multiply_add(order.fused, sum.x[i], sum.alpha * sum.y[i], start);
+  return start;
+}
+
+float element(Addend place, const SumOrder& order, const Sum& sum) {
+  const float addend = sum.beta == 0 ? 0.0f : sum.beta * *sum.d;
+  if (place == Addend::kChain) return chain_from(order, addend, sum);
+  const bool first = place == Addend::kFirst;
+  const int64_t block = block_of(order, sum.k);
+  bool empty = !first || sum.beta == 0;
   float total = empty ? 0.0f : addend;
-  for (int64_t begin = 0; begin < call.k; begin += block) {
-    const float sum = block_sum(order, factor, x, y, begin, std::min(begin + block, call.k));
-    total = empty ? sum : total + sum;
+  for (int64_t begin = 0; begin < sum.k; begin += block) {
+    const float part = block_sum(order, first ? sum.alpha : 1.0f, sum.x, sum.y, begin, std::min(begin + block, sum.k));
+    total = empty ? part : total + part;
     empty = false;
   }
-  if (rules.adds_blocks_to_start) return total;
-  return call.beta == 0 ? call.alpha * total : multiply_add(order.fused, call.alpha, total, addend);
+  if (first) return total;
+  return sum.beta == 0 ? sum.alpha * total : multiply_add(order.fused, sum.alpha, total, addend);
+}
+
+SumOrder under(const Profile& profile, SumOrder order) {
+  order.fused = order.fused && profile.fma;
+  order.fused_tail = order.fused_tail && profile.fma;
+  return order;
+}
+
+// y := alpha * op(A) * x + beta * y by at::native::gemv (ATen/native/BlasKernel.cpp): column by column, or row by row.
+void gemv_loops(const Profile& profile, const GemvCall& call) {
+  const bool fused = profile.fuses_scalar();
+  for (int64_t i = 0; i < call.outputs(); ++i) {
+    float& y = call.y[i * call.incy];
+    const Strided row = call.trans == 'N' ? Strided{call.a + i, call.lda} : Strided{call.a + i * call.lda, 1};
+    float sum = call.trans != 'N' || call.beta == 0 ? 0.0f : call.beta * y;
+    for (int64_t k = 0; k < call.depth(); ++k) {
+      const float x = call.x[k * call.incx];
+      sum = multiply_add(fused, call.trans == 'N' ? call.alpha * x : x, row[k], sum);
+    }
+    if (call.trans == 'N') y = sum;
+    else y = call.beta == 0 ? call.alpha * sum : multiply_add(fused, call.beta, y, call.alpha * sum);
+  }
 }
 
 }  // namespace
@@ -56,14 +92,29 @@ void gemm(const Profile& profile, const GemmCall& call) {
   const int64_t a_row = call.transa == 'N' ? 1 : call.lda, a_k = call.transa == 'N' ? call.lda : 1;
   const int64_t b_column = call.transb == 'N' ? call.ldb : 1, b_k = call.transb == 'N' ? 1 : call.ldb;
   parallel_run(call.n, [&](int64_t j) {
-    SumOrder order = j == call.n - 1 && call.n % 2 ? rule->odd_last_column : rule->order;
-    order.fused = order.fused && profile.fma;
-    order.fused_tail = order.fused_tail && profile.fma;
+    const SumOrder order = under(profile, j == call.n - 1 && call.n % 2 ? rule->odd_last_column : rule->order);
     for (int64_t i = 0; i < call.m; ++i) {
-      call.c[i + j * call.ldc] = element(*profile.blas, order, call, {call.a + i * a_row, a_k}, {call.b + j * b_column, b_k},
-                                         call.d + i * call.d_row + j * call.d_column);
+      call.c[i + j * call.ldc] = element(rule->addend, order, {call.k, call.alpha, {call.a + i * a_row, a_k}, {call.b + j * b_column, b_k},
+                                                               call.beta, call.d + i * call.d_row + j * call.d_column});
     }
   });
+}
+
+void gemv(const Profile& profile, const GemvCall& call) {
+  if (!call.suits_blas()) return gemv_loops(profile, call);
+  const int64_t rows = call.outputs(), k = call.depth();
+  const BlasRule* rule = profile.blas->find(BlasRoutine::kGemv, call.trans, rows, 1, k);
+  const SumOrder order = under(profile, rule->order);
+  parallel_run(rows, [&](int64_t i) {
+    const Strided row = call.trans == 'N' ? Strided{call.a + i, call.lda} : Strided{call.a + i * call.lda, 1};
+    float* y = call.y + i * call.incy;
+    *y = element(rule->addend, order, {k, call.alpha, row, {call.x, call.incx}, call.beta, y});
+  });
+}
+
+float sdot(const Profile& profile, int64_t n, const float* x, int64_t incx, const float* y, int64_t incy) {
+  const SumOrder order = under(profile, profile.blas->find(BlasRoutine::kDot, '*', 1, 1, n)->order);
+  return element(Addend::kLast, order, {n, 1, {x, incx}, {y, incy}, 0, nullptr});
 }
 
 void bmm_loops(const Profile& profile, const BmmCall& call) {

@@ -70,7 +70,8 @@ void variant_gemm(Line& line, const Profile& profile) {
   special_values(line, profile, densecore::variant::gemm);
 }
 
-void gemv(Line& line, const Sizes& sizes) {
+template <class Kernel>
+void gemv(Line& line, const Profile& profile, const Kernel& kernel, const Sizes& sizes) {
   uint64_t seed = 0;
   for (const Size s : sizes) {
     for (const char trans : {'N', 'T'}) {
@@ -79,8 +80,7 @@ void gemv(Line& line, const Sizes& sizes) {
         const auto a = floats(++seed, lda * s.k), x = floats(++seed, 2 * length);
         for (const Scalars v : kScalars) {
           auto y = floats(seed, 2 * outputs);
-          densecore::gemv(Profile{}, densecore::GemvCall{trans, s.m, s.k, v.alpha, a.data(), lda, x.data(), incx, v.beta, y.data(),
-                                                                    s.n % 2 + 1});
+          kernel(profile, densecore::GemvCall{trans, s.m, s.k, v.alpha, a.data(), lda, x.data(), incx, v.beta, y.data(), s.n % 2 + 1});
           line.add(y);
         }
       }
@@ -88,11 +88,12 @@ void gemv(Line& line, const Sizes& sizes) {
   }
 }
 
-void dot(Line& line) {
+template <class Kernel>
+void dot(Line& line, const Profile& profile, const Kernel& kernel) {
   for (const int64_t n : {0, 1, 3, 4, 7, 15, 16, 17, 33, 64, 100, 1031, 4100}) {
     const auto x = floats(n, 2 * n), y = floats(n + 1, 3 * n);
-    line.add_value(densecore::sdot(Profile{}, n, x.data(), 1, y.data(), 1));
-    line.add_value(densecore::sdot(Profile{}, n, x.data(), 2, y.data(), 3));
+    line.add_value(kernel(profile, n, x.data(), 1, y.data(), 1));
+    line.add_value(kernel(profile, n, x.data(), 2, y.data(), 3));
   }
 }
 
@@ -121,9 +122,11 @@ void blas(Report& report) {
   gemm_lines(report, "gemm_serial", densecore::gemm_serial);
   gemm_lines(report, "gemm_loops", densecore::gemm_loops, {"NN", "TN", "NT"});
   variant_lines(report, "gemm", variant_gemm);
-  report.line("gemv", "float32", [](Line& line) { gemv(line, kSizes); });
-  report.line("gemv", "float32/large", [](Line& line) { gemv(line, kLargeSizes); });
-  report.line("sdot", "float32", dot);
+  const auto fill_gemv = [](Line& line, const Profile& profile, const auto& kernel) { gemv(line, profile, kernel, kSizes); };
+  lines_of_both(report, "gemv", fill_gemv, densecore::gemv, densecore::variant::gemv);
+  report.line("gemv", "float32/large", [](Line& line) { gemv(line, {}, densecore::gemv, kLargeSizes); });
+  const auto fill_dot = [](Line& line, const Profile& profile, const auto& kernel) { dot(line, profile, kernel); };
+  lines_of_both(report, "sdot", fill_dot, densecore::sdot, densecore::variant::sdot);
   const auto fill_bmm = [](Line& line, const Profile& profile, const auto& kernel) { bmm(line, profile, kernel); };
   lines_of_both(report, "bmm_loops", fill_bmm, densecore::bmm_loops, densecore::variant::bmm_loops);
 }

@@ -14,18 +14,22 @@ struct Arithmetic {
   densecore::Profile profile;
 };
 
-// As a reference's library may add up products: blocks of k that are added to beta * C one by one, lanes joined by halves, or no FMA.
-inline constexpr densecore::BlasRules one_order(densecore::SumOrder order, bool adds_blocks_to_start) {
-  densecore::BlasRules rules;
-  rules.rows[0] = {densecore::BlasRoutine::kGemm, '*', 0, order, order, false};
-  rules.count = 1;
+// As a reference's library may add up products: blocks of k that are added to beta * C one by one, lanes joined by halves, or no FMA;
+// those of a vector in a chain that begins with beta * y.
+inline constexpr densecore::BlasRules one_order(densecore::SumOrder order, densecore::Addend addend, densecore::Addend of_vectors) {
+  using namespace densecore;
+  BlasRules rules;
+  rules.rows[0] = {BlasRoutine::kGemm, '*', 0, order, order, false, 0, 0, 0, true, addend};
+  rules.rows[1] = {BlasRoutine::kGemv, '*', 0, order, order, false, 0, 0, 0, true, of_vectors};
+  rules.rows[2] = {BlasRoutine::kDot, '*', 0, order, order, false};
+  rules.count = 3;
   rules.plain = false;
-  rules.adds_blocks_to_start = adds_blocks_to_start;
   return rules;
 }
-inline constexpr auto kBlocks = one_order({1, 1, true, true, 24, true}, true);
-inline constexpr auto kHalves = one_order({8, 2, true, true, 64, false, densecore::LaneJoin::kHalves}, false);
-inline constexpr auto kRounded = one_order({4, 4, false, false, 0, false, densecore::LaneJoin::kInOrder}, false);
+using densecore::Addend;
+inline constexpr auto kBlocks = one_order({1, 1, true, true, 24, true}, Addend::kFirst, Addend::kChain);
+inline constexpr auto kHalves = one_order({8, 2, true, true, 64, false, densecore::LaneJoin::kHalves}, Addend::kLast, Addend::kLast);
+inline constexpr auto kRounded = one_order({4, 4, false, false, 0, false, densecore::LaneJoin::kInOrder}, Addend::kLast, Addend::kFirst);
 
 // "reference" must give the bits of the certified kernels; the others are those of torch's x86-64 wheel at its three levels.
 inline std::vector<Arithmetic> arithmetics() {

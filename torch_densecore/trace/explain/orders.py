@@ -175,6 +175,7 @@ def dot(
     block: int = 0,
     halves: bool = False,
     fused: bool = True,
+    fused_tail: bool | None = None,
     start: Array | None = None,
     continues: bool = True,
     final: str = "adjacent",
@@ -182,17 +183,18 @@ def dot(
     """Dot products along the last axis, as BLAS kernels form them.
 
     `accumulators` vectors of `lanes` elements take turns; their sums are added in pairs, then the lanes by `final`, then
-    the tail. With `block`, k is cut into blocks whose sums are added in order (with `halves` of k // 2 elements if there
-    would be less than two: MKL). `start` is what the sum begins with: a
-    single chain goes on from it when `continues`, else the first block's sum is added to it.
+    the tail (`fused_tail`: otherwise than `fused`). With `block`, k is cut into blocks whose sums are added in order (with
+    `halves` of k // 2 elements if there would be less than two: MKL). `start` is what the sum begins with: a single chain
+    goes on from it when `continues`, else the first block's sum is added to it.
     """
     k = a.shape[-1]
     shape = np.broadcast_shapes(a.shape[:-1], b.shape[:-1])
     total = np.zeros(shape, F32) if start is None else np.broadcast_to(start, shape).astype(F32)
+    tail = fused if fused_tail is None else fused_tail
     for begin, end in blocks_of(k, block, halves):
         x, y = a[..., begin:end], b[..., begin:end]
         if lanes * accumulators > 1:
-            total = total + _lane_dot(x, y, shape, lanes, accumulators, fused, final)
+            total = total + _lane_dot(x, y, shape, lanes, accumulators, fused, tail, final)
         elif begin == 0 and continues:
             total = _chain(x, y, total, fused)
         else:
@@ -212,7 +214,9 @@ def _chain(x: Array, y: Array, total: Array, fused: bool) -> Array:
     return total
 
 
-def _lane_dot(x: Array, y: Array, shape: tuple, lanes: int, accumulators: int, fused: bool, final: str) -> Array:
+def _lane_dot(
+    x: Array, y: Array, shape: tuple, lanes: int, accumulators: int, fused: bool, fused_tail: bool, final: str
+) -> Array:
     n = x.shape[-1]
     width = lanes * accumulators
     acc = np.zeros((*shape, accumulators, lanes), F32)
@@ -231,7 +235,7 @@ def _lane_dot(x: Array, y: Array, shape: tuple, lanes: int, accumulators: int, f
         acc = acc[..., 0::2, :] + acc[..., 1::2, :]
     total = combine(acc[..., 0, :], final)
     for j in range(i, n):
-        total = multiply_add(x[..., j], y[..., j], total, fused)
+        total = multiply_add(x[..., j], y[..., j], total, fused_tail)
     return total
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -15,63 +15,26 @@ import torch
 
 from ..explain import orders
 from . import trees
+from .addend import write_addends
 from .linear import product_orders
+from .requests import OTHER_SIDES, SIDES, Shape, compute_all, fused, large_shapes, multiply, other_shapes, shapes
 from .rules import Sizes, rules_of
+from .table import product
 from .values import small_values
 
-SIDES = (1, 2, 3, 4, 8, 16, 33, 64)
-DEPTHS = (2, 3, 4, 5, 8, 9, 16, 17, 33, 64, 100, 193, 385, 512)
 QUICK_SIDES, QUICK_DEPTHS = (1, 2, 4, 16, 33), (2, 5, 17, 64, 300, 385)
-LARGE_SIDES, LARGE_DEPTHS = (128, 320), (64, 385, 1000)  # few, since a large product is slow to ask
-DEEP = (769, 1500, 3072)
+SAMPLE = np.unique([0, 5, 7, 20, 31, 32, 50, 63, 77, 100, 127, *(size - 1 for size in OTHER_SIDES)])  # rows and columns to look at
 EDGE_DEPTHS = (5, 17, 385)  # at which the sizes where the kernel changes are narrowed down
 CHAIN = "one chain"
 ROUNDED = ", rounded products"  # ends the name of an order whose multiply-adds are not fused
+ROUNDED_TAIL = ", rounded tail"  # or only those of the elements after the last whole vector are not
 UNKNOWN = "unknown"
 MAX_RULES = 64
 ROUNDS, MANY, CANDIDATES = 4, 24, 8  # of making rules; shapes that are probed anew for one; orders that are tried for one
-MIN_PRODUCTS = 8  # that a rule for gemm must have given
+GRID_SHARE = 0.6  # of the time; the rest is for the sizes between those of the grid
+MIN_PRODUCTS = 8  # that a rule must have given
 
 Order = dict[str, set[str]]  # "first": the orders that fit the first element, and other places where they differ from it
-
-
-@dataclass(frozen=True)
-class Shape:
-    """A request as BLAS sees it (column major): C (m, n) = op(A) (m, k) * op(B) (k, n)."""
-
-    routine: str
-    trans: str  # of A, then of B for gemm
-    m: int
-    n: int
-    k: int
-
-    @property
-    def sizes(self) -> Sizes:
-        return Sizes(self.m, self.n, self.k)
-
-
-def shapes(sides: Iterable[int] = SIDES, depths: Iterable[int] = DEPTHS) -> Iterator[Shape]:
-    """A grid: small sides and depths, where libraries change kernels."""
-    sides = tuple(sides)
-    for k in depths:
-        yield Shape("dot", "*", 1, 1, k)
-        for m in sides:
-            if m > 1:
-                yield Shape("gemv", "N", m, 1, k)
-                yield Shape("gemv", "T", m, 1, k)
-        for trans in ("NN", "TN", "NT"):
-            for m in sides:
-                for n in sides:
-                    yield Shape("gemm", trans, m, n, k)
-
-
-def large_shapes() -> Iterator[Shape]:
-    for trans in ("NN", "TN", "NT"):
-        for m, n in ((16, 320), (320, 16), (128, 128), (320, 320), (320, 64)):
-            for k in LARGE_DEPTHS:
-                yield Shape("gemm", trans, m, n, k)
-        for k in DEEP:
-            yield Shape("gemm", trans, 33, 64, k)
 
 
 def _spread(grid: list[Shape]) -> list[Shape]:
@@ -97,57 +60,22 @@ class Probe:
             self._names[k] = found
         return self._names[k]
 
-    def order(self, shape: Shape) -> dict[str, set[str]]:
-        """{"first": names, "last column": names}: the orders that fit the first element, and others if they differ."""
+    def order(self, shape: Shape) -> Order:
+        """The orders that fit the first column, and the last one if it differs. Each row of the product is masked in another way.
+
+        If the order of the rows were not the same no order would fit all of them.
+        """
         pairs = trees.pairs_of(shape.k)
-        ones = np.ones(shape.k, np.float32)
-        results = np.stack([compute(shape, row, ones) for row in trees.masked(shape.k, pairs)])
-        ending = "" if fused(shape) else ROUNDED
-        places = {"first": (0, 0), "last row": (shape.m - 1, 0), "last column": (0, shape.n - 1)}
+        results = compute_all(shape, trees.masked(shape.k, pairs), np.ones(shape.k, np.float32))
+        endings = ("", ROUNDED_TAIL) if fused(shape) else (ROUNDED,)
         found, seen = {}, set()
-        for name, (i, j) in places.items():
-            counts = shape.k - results[:, i, j]
-            signature = trees.signature_of(np.rint(counts))
+        for name, column in {"first": 0, "last column": -1}.items():
+            signature = trees.signature_of(np.rint(shape.k - results[:, column]))
             if signature not in seen:
                 seen.add(signature)
-                known = self.names(shape.k).get(signature, {f"signature {signature}"})
-                found[name] = {order + ending for order in known}
+                known = {order + ending for order in self.names(shape.k).get(signature, ()) for ending in endings}
+                found[name] = {order for order in known if order_of(order)} or {f"signature {signature}"}
         return found
-
-
-def compute(shape: Shape, row: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """The (m, n) result when every row of op(A) is `row` and every column of op(B) `column`; torch is row major."""
-    m, n, k = shape.m, shape.n, shape.k
-    left, right = torch.from_numpy(row), torch.from_numpy(column)
-    if shape.routine == "dot":
-        return left.dot(right).reshape(1, 1).numpy()
-    rows = left.expand(m, k).contiguous()
-    if shape.routine == "gemv":
-        # row-major (m, k) is column-major T; a transposed (k, m) is N
-        matrix = rows if shape.trans == "T" else rows.t().contiguous().t()
-        return torch.mv(matrix, right).reshape(m, 1).numpy()
-    # torch's second operand is BLAS's A: stored (k, m), or (m, k) and transposed
-    second = rows.t() if shape.trans[0] == "T" else rows.t().contiguous()
-    first = right.expand(n, k).contiguous() if shape.trans[1] == "N" else right[:, None].expand(k, n).contiguous().t()
-    return torch.mm(first, second).t().numpy()
-
-
-def fused(shape: Shape) -> bool:
-    """Whether a product is fused into its sum: -(1 + 2^-11) + (1 + 2^-12)^2 is then 2^-24 and not 0."""
-    k = shape.k
-    for at in {
-        1,
-        k // 2 or 1,
-        k - 1,
-        min(4, k - 1),
-        min(16, k - 1),
-    }:  # one of them shares an accumulator with element 0
-        row, column = np.zeros((2, k), np.float32)
-        row[0], column[0] = -(1 + 2.0**-11), 1
-        row[at] = column[at] = 1 + 2.0**-12
-        if compute(shape, row, column)[0, 0] == 2.0**-24:
-            return True
-    return False
 
 
 def probe(seconds: float = 60.0, *, quick: bool = False) -> dict[str, Any]:
@@ -159,12 +87,12 @@ def probe(seconds: float = 60.0, *, quick: bool = False) -> dict[str, Any]:
     wanted = list(shapes(QUICK_SIDES, QUICK_DEPTHS)) if quick else [*_spread(list(shapes())), *large_shapes()]
     found: dict[Shape, Order] = {}
 
-    def ask(more: Iterable[Shape]) -> None:
+    def ask(more: Iterable[Shape], until: float = seconds) -> None:
         for shape in more:
-            if shape not in found and time.monotonic() - begin < seconds:
+            if shape not in found and time.monotonic() - begin < until:
                 found[shape] = asker.order(shape)
 
-    ask(wanted)
+    ask(wanted, GRID_SHARE * seconds)
     complete = len(found) == len(wanted)
     narrow(found, ask)
     return {
@@ -221,7 +149,7 @@ def table(found: dict[Shape, Order], ask: Callable[[Iterable[Shape]], None]) -> 
         return None
     side, depth = max(max(shape.m, shape.n) for shape in gemm), max(shape.k for shape in gemm)
     rules: list[Rule] = []
-    right = cache(gives_the_bits)  # of this machine
+    right = Products().right
     for routine, trans in (("gemm", "N"), ("gemm", "T"), ("gemv", "N"), ("gemv", "T"), ("dot", "*")):
         for _ in range(ROUNDS):
             own = _rules(found, routine, trans)
@@ -234,10 +162,12 @@ def table(found: dict[Shape, Order], ask: Callable[[Iterable[Shape]], None]) -> 
     if not any(rule["routine"] == "gemm" and rule["order"] != UNKNOWN for rule in written):
         return None
     used = {rule[name] for rule in written for name in ("order", "odd_last_column") if name in rule} - {UNKNOWN}
-    return {
-        "name": "probed", "about": "written by densecore probe", "addend": addend(), "largest_side": side, "largest_depth": depth,
+    model = {
+        "name": "probed", "about": "written by densecore probe", "largest_side": side, "largest_depth": depth,
         "orders": {name: order_of(name) for name in sorted(used)}, "rules": written,
     }  # fmt: skip
+    write_addends(model)
+    return model
 
 
 def _rules(found: dict[Shape, Order], routine: str, trans: str) -> list[Rule]:
@@ -262,12 +192,10 @@ class Rule:
     products: int = 0
 
     def covers(self, shape: Shape) -> bool:
-        sizes = {"product": shape.sizes.product, "m": shape.m, "n": shape.n, "k": shape.k}
-        fits = all(sizes[name] >= size for name, size in self.least.items())
-        return fits and self.routine == shape.routine and self.trans == shape.trans[0]
+        return shape.reaches(self.least) and self.routine == shape.routine and self.trans == shape.trans[0]
 
     def known(self) -> bool:
-        return bool(self.candidates) and (self.routine != "gemm" or self.products >= MIN_PRODUCTS)
+        return bool(self.candidates) and self.products >= MIN_PRODUCTS
 
     def written(self) -> dict[str, Any]:
         """As profiles hold it."""
@@ -291,7 +219,7 @@ def _verify(rules: list[Rule], right: Callable[[tuple[str, str], Shape], bool], 
     """
     asked: list[Shape] = []
     missed = {i: {pair: list[Shape]() for pair in rule.candidates[:CANDIDATES]} for i, rule in enumerate(rules)}
-    for shape in _other_shapes(side, depth):
+    for shape in other_shapes(side, depth):
         at = next((i for i, rule in enumerate(rules) if rule.covers(shape)), None)
         if at is None:
             continue
@@ -309,10 +237,11 @@ def _verify(rules: list[Rule], right: Callable[[tuple[str, str], Shape], bool], 
 
 
 def _the_most_important(rules: list[Rule]) -> list[Rule]:
-    """As many rules as a profile holds. The first of a kind cover the most shapes; what the last ones cover becomes unknown."""
+    """As many rules as a profile holds: the last ones of a kind, which cover few shapes, become unknown."""
     kept = _without_last_unknown(rules)
     while len(kept) > MAX_RULES:
-        next(rule for rule in reversed(kept) if rule.known()).candidates = []
+        last = {(rule.routine, rule.trans): rule for rule in kept if rule.known()}
+        min(last.values(), key=lambda rule: rule.shapes).candidates = []
         kept = _without_last_unknown(kept)
     return kept
 
@@ -326,45 +255,40 @@ def _without_last_unknown(rules: list[Rule]) -> list[Rule]:
     return kept
 
 
-def _other_shapes(side: int, depth: int) -> Iterator[Shape]:
-    sides = [size for size in (1, 2, 3, 5, 7, 9, 11, 12, 13, 15, 17, 24, 40, 65, 130) if size <= side]
-    depths = [size for size in (2, 3, 6, 11, 31, 128, 191, 192, 195, 301, 384, 700) if size <= depth]
-    for trans in ("NN", "TN", "NT"):
-        for i, m in enumerate(sides):
-            for j, n in enumerate(sides):
-                for k in depths[(i + j) % 5 :: 5]:
-                    yield Shape("gemm", trans, m, n, k)
+class Products:
+    """Products of values that are not special, in any order: a sample of rows and columns, which holds the edges of all sizes."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, np.ndarray] = {}
+        self._asked: dict[Shape, np.ndarray] = {}
+
+    def right(self, pair: tuple[str, str], shape: Shape) -> bool:
+        """Whether an order, with that of an odd last column, gives the bits of torch's product."""
+        if shape not in self._asked:
+            a, b = _operands(shape.k)
+            self._asked[shape] = multiply(shape, a[: shape.m], b[: shape.n])
+        rows, columns = SAMPLE[SAMPLE < shape.m], SAMPLE[SAMPLE < shape.n]
+        wanted = self._asked[shape][np.ix_(rows, columns)]
+        last = columns == shape.n - shape.n % 2
+        return all(
+            np.array_equal(self._in_order(name, shape.k)[: len(rows), : len(columns)][:, part], wanted[:, part])
+            for name, part in zip(pair, (~last, last), strict=True)
+        )
+
+    def _in_order(self, name: str, k: int) -> np.ndarray:
+        """The sample's products; each order is computed once, under whatever name."""
+        order = order_of(name)
+        blocks = tuple(orders.blocks_of(k, order.pop("block", 0), order.pop("halves", False)))
+        key = k, blocks, tuple(sorted(order.items()))
+        if key not in self._known:
+            a, b = _operands(k)
+            self._known[key] = product(order_of(name), a.numpy()[SAMPLE], b.numpy()[SAMPLE])
+        return self._known[key]
 
 
-def gives_the_bits(pair: tuple[str, str], shape: Shape) -> bool:
-    """Whether an order (and that of an odd last column) gives torch's result on values that are not special."""
-    a, b = small_values(shape.m, shape.k), small_values(shape.n, shape.k).flip(0) * 0.75
-    second = a.t() if shape.trans[0] == "T" else a.t().contiguous()
-    first = b if shape.trans[1] == "N" else b.t().contiguous().t()
-    wanted = torch.mm(first, second).t().numpy()
-    even = shape.n - shape.n % 2
-    return all(
-        np.array_equal(product(order_of(name), a.numpy(), b.numpy()[part]), wanted[:, part])
-        for name, part in zip(pair, (np.s_[:even], np.s_[even:]), strict=True)
-    )
-
-
-def order_in(model: dict[str, Any], shape: Shape) -> dict[str, Any] | None:
-    """The order of a request in a table; None where it is unknown."""
-    for rule in model["rules"]:
-        least = {name.removeprefix("minimum_"): size for name, size in rule.items() if name.startswith("minimum_")}
-        if Rule(rule["routine"], rule.get("transa", rule.get("trans", "*")), least, 0, []).covers(shape):
-            return model["orders"].get(rule["order"])
-    return None
-
-
-def product(order: dict[str, Any], a: np.ndarray, b: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
-    """All dot products of the rows of a and of b in an order; the blocks of k are added to `start`."""
-    join = order["lane_join"]
-    chosen = {name: order[name] for name in ("lanes", "accumulators", "block", "halves") if name in order}
-    fused = order.get("products") != "rounded"
-    final = "order" if join == "in_order" else join
-    return orders.dot(a[:, None], b[None], **chosen, fused=fused, final=final, start=start, continues=False)
+def _operands(k: int) -> tuple[torch.Tensor, torch.Tensor]:
+    values = small_values(2 * OTHER_SIDES[-1], k)
+    return values[: OTHER_SIDES[-1]], values[OTHER_SIDES[-1] :] * 0.75
 
 
 def _names(shape: Shape, answer: Order, seen: frozenset[str]) -> frozenset[tuple[str, str]]:
@@ -387,23 +311,17 @@ def simplest_key(name: str) -> tuple:
     return (not name.startswith(CHAIN), "turn" not in name, len(name), name)
 
 
-@cache
 def order_of(name: str) -> dict[str, Any] | None:
     """An order as profiles hold it, of a name of `linear.product_orders`; None for one that is not among them."""
-    plain = name.removesuffix(ROUNDED)
-    chain = {"lanes": 1, "accumulators": 1, "lane_join": "adjacent"}
-    fields = {CHAIN: chain, **{known: fields for known, fields, _ in product_orders()}}.get(plain)
-    if fields is None:
+    ending = next((end for end in (ROUNDED, ROUNDED_TAIL) if name.endswith(end)), "")
+    fields = _orders().get(name.removesuffix(ending))
+    if fields is None or (ending == ROUNDED_TAIL and fields["lanes"] == 1):  # single elements leave no tail
         return None
-    word = "rounded" if name != plain else "fused"
-    return {**fields, "tail": word, **({"products": word} if word == "rounded" else {})}
+    products = {"products": "rounded"} if ending == ROUNDED else {}
+    return {**fields, "tail": "rounded" if ending else "fused", **products}
 
 
-def addend() -> str:
-    """Whether addmm adds the products to its matrix ("first") or the matrix to the products ("last"), with k in several blocks."""
-    for m, k, n in ((33, 385, 48), (33, 800, 48)):
-        left, right, start = small_values(m, k), small_values(k, n), small_values(m, n) * 8
-        total = torch.addmm(start, left, right)
-        if not torch.equal(total, start + left.mm(right)):
-            return "first"
-    return "last"
+@cache
+def _orders() -> dict[str, dict[str, Any]]:
+    chain = {"lanes": 1, "accumulators": 1, "lane_join": "adjacent"}
+    return {CHAIN: chain, **{name: fields for name, fields, _ in product_orders()}}

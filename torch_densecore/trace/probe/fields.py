@@ -17,7 +17,6 @@ import torch.nn.functional as F
 from ..digest import tensor_digest
 from ..explain import orders
 from ..explain.arith import F32, Array
-from . import blas
 from .functions import exponentials, libm_name, log_sleef
 from .values import small_values
 
@@ -28,9 +27,10 @@ LANES = (4, 8, 16)
 JOINS = {"halves": "halves", "adjacent": "adjacent", "in_order": "order"}  # of a profile, and their names in explain.orders
 CONTRACTIONS = ("none", "clang", "gcc")
 ROWS = (1, 3, 7, 13, 30, 33, 64, 65, 100, 128, 257, 384, 1000)
-SUMS_OF_PRODUCTS = "addmm addmm.out addmm_ addbmm addbmm.out addbmm_"
+MATRICES = "mm mm.out addmm addmm.out addmm_ addbmm addbmm.out addbmm_ dot vdot"
 BATCHES = "bmm bmm.out baddbmm baddbmm.out baddbmm_"
-PRODUCTS = f"mm mm.out {SUMS_OF_PRODUCTS} {BATCHES}"
+VECTORS = "addmv addmv.out addmv_"
+PRODUCTS = f"{MATRICES} {BATCHES} {VECTORS}"
 QUICK_ROWS = (3, 13, 33, 65, 384)
 
 
@@ -55,8 +55,8 @@ def probe(rows: tuple[int, ...] = ROWS, table: dict[str, Any] | None = None) -> 
     }
     if table is not None:
         families |= {
-            "mm mm.out": ([], [{"fma": True}]),  # the table has been verified
-            SUMS_OF_PRODUCTS: (list(_addmm(table)), [{"fma": True}]),
+            MATRICES: ([], [{"fma": True}]),  # the table has been verified
+            VECTORS: (list(_addmv_loops()), _choices(fma=(True,), contract=CONTRACTIONS)),
             BATCHES: (
                 list(_small_bmm()) + list(_large_bmm(table)),
                 _choices(fma=(True,), contract=("none", "gcc", "clang")),
@@ -232,29 +232,22 @@ def _normalized(x: Array, gamma: torch.Tensor | None, beta: torch.Tensor | None,
 # -- products -------------------------------------------------------------------------------------------------------
 
 
-def _addmm(table: dict[str, Any]) -> Iterator[Example]:
-    """beta and alpha of a product in several blocks of k."""
-    k = min(table["largest_depth"], 385)
-    left, right = small_values(17, k), small_values(k, 20)
-    for start in (small_values(17, 20), small_values(20)):
-        for beta, alpha in ((1, 1), (0.3, 0.7), (0, 0.7)):
-            call = partial(torch.addmm, start, left, right, beta=beta, alpha=alpha)
-            yield call, partial(_addmm_model, table, start.numpy(), left.numpy(), right.numpy(), beta, alpha)
+def _addmv_loops() -> Iterator[Example]:
+    """torch's own loops, for a vector whose elements are one and the same."""
+    start, x = small_values(33), small_values(1)
+    for depth in (1, 5, 64):
+        matrix = small_values(33, depth)
+        for each in (matrix, matrix.t().contiguous().t()):
+            call = partial(torch.addmv, start, each, x.expand(depth), beta=0.3, alpha=0.7)
+            yield call, partial(_vector_loops, start.numpy(), matrix.numpy(), x.numpy(), each.stride(0) == 1 and depth > 1)
 
 
-def _addmm_model(
-    table: dict[str, Any], start: Array, left: Array, right: Array, beta: float, alpha: float, _choice: Fields
-) -> Array:
-    """csrc/numerics/variant/gemm.cpp. BLAS's first matrix is torch's second."""
-    order = blas.order_in(table, blas.Shape("gemm", "NN", right.shape[1], left.shape[0], left.shape[1]))
-    if order is None:
-        return np.full((left.shape[0], right.shape[1]), np.nan, F32)
-    addend, first = (F32(beta) * np.broadcast_to(start, (left.shape[0], right.shape[1]))).astype(F32), right.T
-    if table["addend"] == "last":
-        total = blas.product(order, left, first)
-        return (F32(alpha) * total).astype(F32) if beta == 0 else orders.multiply_add(F32(alpha), total, addend, True)
-    scaled = (F32(alpha) * first).astype(F32)
-    return blas.product(order, left, scaled, start=None if beta == 0 else addend)
+def _vector_loops(start: Array, matrix: Array, x: Array, by_columns: bool, choice: Fields) -> Array:
+    fused, alpha, beta = choice["contract"] != "none", F32(0.7), F32(0.3)
+    total = beta * start if by_columns else np.zeros_like(start)
+    for column in matrix.T:
+        total = orders.multiply_add(alpha * x if by_columns else x, column, total, fused)
+    return total if by_columns else orders.multiply_add(beta, start, (alpha * total).astype(F32), fused)
 
 
 def _small_bmm() -> Iterator[Example]:

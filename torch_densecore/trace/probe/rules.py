@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -51,21 +50,47 @@ def rules_of(fits: Mapping[Sizes, Fit]) -> Iterator[Found]:
             return None
         return frozenset.intersection(*some) if all(some) else frozenset()
 
+    def orders(covered: np.ndarray) -> Fit | None:
+        return common(tuple(np.unique(kind[covered]).tolist()))
+
+    def settles(covered: np.ndarray) -> bool:
+        found = orders(covered)
+        return found is None or bool(found)
+
     while left.any():
-        best, best_rank = None, (0, 0)
-        for least in _thresholds({name: values[left] for name, values in sizes.items()}):
-            covered = left & np.all([sizes[name] >= size for name, size in least.items()], axis=0)
-            rank = int(covered.sum()), -len(least)
-            if rank > best_rank:
-                orders = common(tuple(np.unique(kind[covered]).tolist()))
-                if orders is None or orders:
-                    best, best_rank = (Found(least, orders, rank[0]), covered), rank
-        yield best[0]
-        left &= ~best[1]
+        *_, (least, covered) = _thresholds(sizes, left, settles)
+        yield Found(least, orders(covered), int(covered.sum()))
+        left &= ~covered
 
 
-def _thresholds(sizes: dict[str, np.ndarray]) -> Iterator[dict[str, int]]:
-    for size in np.unique(sizes["product"]).tolist():
-        yield {"product": size}
-    for m, n, k in product(*(np.unique(sizes[name]).tolist() for name in ("m", "n", "k"))):
-        yield {"m": m, "n": n, "k": k}
+def _thresholds(
+    sizes: Mapping[str, np.ndarray], left: np.ndarray, settles: Callable[[np.ndarray], bool]
+) -> Iterator[tuple[dict[str, int], np.ndarray]]:
+    """Thresholds that settle all they cover, with what they cover: each covers more than the one before.
+
+    Raising a threshold that settles gives one that does, so of a rising series the first is the best.
+    """
+    values = {name: np.unique(of_shapes[left]).tolist() for name, of_shapes in sizes.items()}
+    most = 0
+    for size in values["product"]:
+        covered = left & (sizes["product"] >= size)
+        if settles(covered):
+            most = int(covered.sum())
+            yield {"product": size}, covered
+            break
+    for m in values["m"]:
+        rows = left & (sizes["m"] >= m)
+        if rows.sum() <= most:
+            break
+        for n in values["n"]:
+            both = rows & (sizes["n"] >= n)
+            if both.sum() <= most:
+                break
+            for k in values["k"]:
+                covered = both & (sizes["k"] >= k)
+                if covered.sum() <= most:
+                    break
+                if settles(covered):
+                    most = int(covered.sum())
+                    yield {"m": m, "n": n, "k": k}, covered
+                    break
