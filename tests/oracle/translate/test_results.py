@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from both import differences, run_both
+from both import BothMode, differences, run_both, unset_elements
 
 from torch_densecore.oracle import guest_tensors, native
 from torch_densecore.oracle.translate.results import ResultMemory
@@ -82,6 +82,18 @@ def test_arrays_are_copied(translated) -> None:  # type: ignore[no-untyped-def]
     for _ in range(2):
         assert (translated.call("aten::neg", x) == -x).all()
     assert translated.machine.translated.results.claimed == before
+
+
+def test_memory_that_an_operator_does_not_write_is_found(translated) -> None:  # type: ignore[no-untyped-def]
+    """log_alpha of _ctc_loss ends, for each sequence, at the states that its target has."""
+    log_probs = _tensor(50, 16, 20).log_softmax(2)
+    args = (log_probs, torch.ones(16, 20, dtype=torch.int64), [50] * 16, [3] + [20] * 15)
+    mode = BothMode(translated, 2)
+    for _ in range(2):
+        mode._compare("aten::_ctc_loss", args, {})
+    assert not mode.off
+    masks = unset_elements(translated, "aten::_ctc_loss", args, {})
+    assert not masks[0].any() and masks[1][0, 1:, 7:].all() and not masks[1][1:, 1:, 1:].any()
 
 
 def test_a_block_is_given_out_once(translated) -> None:  # type: ignore[no-untyped-def]
