@@ -44,7 +44,7 @@ CPU part\t: 0xd0c
 CPU revision\t: 1
 
 """
-DEMO = ["examples/demo_bit_exact.py", "--steps", "3", "--no-host"]
+DEMO = [str(ROOT / "examples" / "demo_bit_exact.py"), "--steps", "3", "--no-host"]
 
 
 def call(*command: str, cwd: Path | None = None, **environment: str) -> None:
@@ -106,7 +106,7 @@ def extension(work: Path, site: Path) -> None:
 
 
 def run(work: Path, site: Path, arguments: list[str]) -> int:
-    """Python in qemu with these arguments; the current directory is the project's."""
+    """Python in qemu with these arguments, in `work`, where no torch_densecore of this host is found."""
     paths = {
         "LD_LIBRARY_PATH": f"{work}/stubs:{site}/torch/lib",
         "PYTHONPATH": f"{Path(__file__).resolve().parent / 'boot'}:{site}",
@@ -115,7 +115,7 @@ def run(work: Path, site: Path, arguments: list[str]) -> int:
     }
     settings = [word for name, value in paths.items() for word in ("-E", f"{name}={value}")]
     command = ["qemu-aarch64", "-L", str(work / "root"), *settings, str(work / "root" / "usr" / "bin" / "python3.11"), *arguments]
-    return subprocess.run(command, cwd=ROOT).returncode
+    return subprocess.run(command, cwd=work).returncode
 
 
 def main() -> int:
