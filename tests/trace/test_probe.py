@@ -189,14 +189,14 @@ def test_the_device_configured_by_the_probe_of_this_host_has_its_bits(level, pyt
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_the_full_probe_of_this_host_is_enough_for_every_size_and_layout(threads, python, tmp_path):
     path = tmp_path / "host.json"
-    python("-m", "torch_densecore.cli", "probe", "-o", str(path), OMP_NUM_THREADS=threads)
+    python("-m", "torch_densecore.cli", "probe", "-o", str(path), "--seconds", "400", OMP_NUM_THREADS=threads)
     environment = {"DENSECORE_PROFILE": str(path), "DENSECORE_UNCERTIFIED": "error", "OMP_NUM_THREADS": threads}
     done = python(str(Path(__file__).with_name("host_bits.py")), **environment)
     found = json.loads(done.stdout.splitlines()[-1])
     assert set(found) == {"sum", "softmax", "layer_norm", "mm", "large mm", "mv"}
     assert not any(off for _, _, off in found.values()), found
     calls, refused, _ = found["large mm"]
-    assert refused == 0 and calls > 1000, found
+    assert refused == 0 and calls > 500, found
     assert not any(found[op][1] for op in ("sum", "softmax", "layer_norm")), found
 
 

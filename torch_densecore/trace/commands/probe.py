@@ -15,8 +15,8 @@ from .common import EQUAL, reports_errors
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", default="profile.json", metavar="FILE", help="file to write (profile.json)")
-    parser.add_argument("--seconds", type=float, default=60, help="time for the grid of products (60); the rest takes about 20")
-    parser.add_argument("--quick", action="store_true", help="only what the device follows, products of few sizes (about 20 s)")
+    parser.add_argument("--seconds", type=float, default=60, help="time for the products (60; a free machine needs 10)")
+    parser.add_argument("--quick", action="store_true", help="only what the device follows, products of few sizes (about 10 s)")
     parser.add_argument("--oracle", action="store_true", help="probe the emulated macOS wheel instead of this machine (quick)")
     parser.epilog = "The file holds no personal data: versions, CPU name, digests and orders. Send it to the project from a Mac."
 

@@ -219,7 +219,10 @@ def _verify(rules: list[Rule], right: Callable[[tuple[str, str], Shape], bool], 
     """
     asked: list[Shape] = []
     missed = {i: {pair: list[Shape]() for pair in rule.candidates[:CANDIDATES]} for i, rule in enumerate(rules)}
+    kinds = {(rule.routine, rule.trans) for rule in rules}
     for shape in other_shapes(side, depth):
+        if (shape.routine, shape.trans[0]) not in kinds:
+            continue
         at = next((i for i, rule in enumerate(rules) if rule.covers(shape)), None)
         if at is None:
             continue

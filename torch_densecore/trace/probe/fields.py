@@ -239,7 +239,7 @@ def _addmv_loops() -> Iterator[Example]:
         matrix = small_values(33, depth)
         for each in (matrix, matrix.t().contiguous().t()):
             call = partial(torch.addmv, start, each, x.expand(depth), beta=0.3, alpha=0.7)
-            yield call, partial(_vector_loops, start.numpy(), matrix.numpy(), x.numpy(), each.stride(0) == 1 and depth > 1)
+            yield call, partial(_vector_loops, start.numpy(), matrix.numpy(), x.numpy(), each.stride(0) == 1)
 
 
 def _vector_loops(start: Array, matrix: Array, x: Array, by_columns: bool, choice: Fields) -> Array:

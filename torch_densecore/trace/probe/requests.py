@@ -12,11 +12,11 @@ import torch
 from .rules import Sizes
 
 SIDES = (1, 2, 3, 4, 8, 16, 33, 64)
-DEPTHS = (2, 3, 4, 5, 8, 9, 16, 17, 33, 64, 100, 193, 385, 512)
+DEPTHS = (2, 4, 5, 8, 17, 33, 64, 193, 385, 512)
 LARGE_SIDES, LARGE_DEPTHS = (128, 320), (64, 385, 1000)  # few, since a large product is slow to ask
 DEEP = (769, 1500, 3072)
-OTHER_SIDES = (1, 2, 3, 5, 7, 9, 11, 12, 13, 15, 17, 24, 40, 65, 130)  # of random products
-OTHER_DEPTHS = (2, 3, 6, 11, 31, 128, 191, 192, 195, 301, 384, 700)
+OTHER_SIDES = (1, 2, 3, 4, 5, 7, 8, 9, 11, 12, 13, 15, 16, 17, 24, 33, 40, 65, 130)  # of random products
+OTHER_DEPTHS = (2, 3, 5, 6, 11, 16, 31, 64, 128, 191, 192, 193, 195, 301, 384, 385, 700)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def other_shapes(side: int, depth: int) -> Iterator[Shape]:
             yield Shape("gemv", trans, m, 1, k)
     for trans in ("NN", "TN", "NT"):
         for (i, m), (j, n) in itertools.product(enumerate(sides), enumerate(sides)):
-            for k in depths[(i + j) % 5 :: 5] if m > 1 else ():
+            for k in depths[(i + j) % 2 :: 2] if m > 1 else ():
                 yield Shape("gemm", trans, m, n, k)
 
 
