@@ -105,7 +105,7 @@ namespace {
 
 // The gradients read their rows twice: for the sum, then for the result. Fewer rows at once keep them in the nearest cache until then.
 constexpr int64_t kShortRow = 128;
-// Batches of rows asked for ahead: the processor foresees one stream, not a batch of rows that end soon.
+// Batches of longer rows asked for ahead: the processor foresees one stream, not a batch of rows that end soon.
 constexpr int64_t kAhead = 4;
 constexpr int kSecondLevel = 2;  // locality, as __builtin_prefetch counts it
 
@@ -120,8 +120,10 @@ DENSECORE_INLINE void rows_backward(const float* grad, const float* output, int6
       for (int r = 0; r < count; ++r) {
         float* out = grad_input + (i + r) * n;
         each_column_vector(n, [&](auto where) {
-          __builtin_prefetch(g[r] + kAhead * row_batch<U> * n + where.begin, 0, kSecondLevel);
-          __builtin_prefetch(y[r] + kAhead * row_batch<U> * n + where.begin, 0, kSecondLevel);
+          if constexpr (U == 1) {
+            __builtin_prefetch(g[r] + kAhead * row_batch<U> * n + where.begin, 0, kSecondLevel);
+            __builtin_prefetch(y[r] + kAhead * row_batch<U> * n + where.begin, 0, kSecondLevel);
+          }
           where.store(out, result(where, g[r], y[r], sum[r]));
         });
       }
