@@ -8,6 +8,8 @@ Two sizes (block 64, batch 12, 4 layers, 4 heads, 128 wide; block 256, batch 8, 
 
 from __future__ import annotations
 
+import re
+import resource
 import subprocess
 import sys
 from collections import defaultdict
@@ -81,13 +83,20 @@ def op_table(size: str, dropout: float, rounds: int, least: float = 0.005) -> st
     return "\n".join(rows)
 
 
+def peak_memory() -> int:
+    """Peak resident memory of this process in KiB. Linux's ru_maxrss would count the parent before exec too."""
+    status = Path("/proc/self/status")
+    if status.is_file():
+        return int(re.search(r"VmHWM:\s+(\d+) kB", status.read_text())[1])
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024  # macOS counts bytes
+
+
 def memory_ratio() -> float:
     """densecore / cpu: peak resident memory of a process that runs three steps of block 256, above one that only imports torch."""
     program = (
-        "import resource, sys; sys.path.insert(0, sys.argv[1]); import gpt_step, torch_densecore; "
-        "torch_densecore.set_uncertified('host'); "
+        "import sys; sys.path.insert(0, sys.argv[1]); import gpt_step, torch_densecore; torch_densecore.set_uncertified('host'); "
         "s = gpt_step.step_of('block 256', 0.2, sys.argv[2]) if sys.argv[2] != 'none' else (lambda: None); s(); s(); s(); "
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        "print(gpt_step.peak_memory())"
     )
     run = lambda device: int(subprocess.check_output([sys.executable, "-c", program, str(Path(__file__).parent), device]))  # noqa: E731
     base, host, ours = (run(device) for device in ("none", "cpu", "densecore"))
