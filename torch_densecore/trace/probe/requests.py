@@ -103,8 +103,8 @@ def operands(shape: Shape, a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tens
     if shape.routine == "dot":
         return a[0], b[0]
     if shape.routine == "gemv":
-        # row-major (m, k) is column-major T; a transposed (k, m) is N
-        return a.contiguous() if shape.trans == "T" else a.t().contiguous().t(), b[0]
+        # row-major (m, k) is column-major T; a transposed (k, m) is N, also with a single row
+        return a.contiguous() if shape.trans == "T" else a.t().reshape(-1).as_strided(a.shape, (1, shape.m)), b[0]
     # torch's second operand is BLAS's A: stored (k, m), or (m, k) and transposed
     second = a.contiguous().t() if shape.trans[0] == "T" else a.t().contiguous()
     return b.contiguous() if shape.trans[1] == "N" else b.t().contiguous().t(), second
