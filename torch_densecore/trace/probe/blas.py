@@ -32,7 +32,7 @@ UNKNOWN = "unknown"
 MAX_RULES = 64
 ROUNDS, MANY, CANDIDATES = 4, 24, 8  # of making rules; shapes that are probed anew for one; orders that are tried for one
 GRID_SHARE = 0.6  # of the time; the rest is for the sizes between those of the grid
-MIN_PRODUCTS = 8  # that a rule must have given
+MIN_RESULTS = 256  # elements of random products that a rule must have given: half of them are the same in a similar order
 
 Order = dict[str, set[str]]  # "first": the orders that fit the first element, and other places where they differ from it
 
@@ -190,12 +190,13 @@ class Rule:
     shapes: int
     candidates: list[tuple[str, str]]
     products: int = 0
+    results: int = 0
 
     def covers(self, shape: Shape) -> bool:
         return shape.reaches(self.least) and self.routine == shape.routine and self.trans == shape.trans[0]
 
     def known(self) -> bool:
-        return bool(self.candidates) and self.products >= MIN_PRODUCTS
+        return bool(self.candidates) and self.results >= MIN_RESULTS
 
     def written(self) -> dict[str, Any]:
         """As profiles hold it."""
@@ -227,6 +228,7 @@ def _verify(rules: list[Rule], right: Callable[[tuple[str, str], Shape], bool], 
         if at is None:
             continue
         rules[at].products += 1
+        rules[at].results += shape.m * shape.n
         for pair, shapes_missed in missed[at].items():
             if not right(pair, shape):
                 shapes_missed.append(shape)
