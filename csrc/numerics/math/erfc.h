@@ -16,8 +16,8 @@ struct Ranges {
   DENSECORE_INLINE V operator()(float a, float b, float c, float d) const {
 #if defined(__AVX512F__)
     if constexpr (lane_count<V> == 16) {
-      const __m512 table = _mm512_broadcast_f32x4(_mm_setr_ps(a, b, c, d));
-      return bit_cast<V>(_mm512_permutevar_ps(table, bit_cast<__m512i>(number)));
+      const __m512 table = _mm512_maskz_broadcast_f32x4(0xffff, _mm_setr_ps(a, b, c, d));  // maskz: see lanes.h
+      return bit_cast<V>(_mm512_maskz_permutevar_ps(0xffff, table, bit_cast<__m512i>(number)));
     }
 #endif
 #if defined(__AVX__)

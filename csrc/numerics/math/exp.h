@@ -28,7 +28,8 @@ DENSECORE_INLINE auto pow2(I q) {
 template <class V>
 DENSECORE_INLINE V scale_pow2(V x, V q) {
 #if defined(__AVX512F__)
-  if constexpr (lane_count<V> == 16) return bit_cast<V>(_mm512_scalef_ps(bit_cast<__m512>(x), bit_cast<__m512>(q)));
+  // maskz: see lanes.h
+  if constexpr (lane_count<V> == 16) return bit_cast<V>(_mm512_maskz_scalef_ps(0xffff, bit_cast<__m512>(x), bit_cast<__m512>(q)));
 #endif
   const mask_type<V> whole = to_int(q);
   const mask_type<V> half = whole >> 1;
