@@ -10,7 +10,7 @@ import torch
 from ..explain import orders
 from ..explain.arith import F32, Array
 from .requests import Shape, operands, other_shapes
-from .table import product, rule_in
+from .table import covers, product, rule_in
 from .values import small_values
 
 Order = dict[str, Any]  # as profiles hold it
@@ -22,14 +22,19 @@ EXAMPLES, ELEMENTS = 4, 1024  # shapes to try for a rule; results that a shape s
 
 def write_addends(table: dict[str, Any]) -> None:
     """Puts into every rule of products with known order when the addend comes, as docs/profiles.md says."""
+    side, depth = table["largest_side"], table["largest_depth"]
     decided: dict[int, list[Shape]] = {}
-    for shape in other_shapes(table["largest_side"], table["largest_depth"]):
+    for shape in other_shapes(side, depth):
         rule = rule_in(table, shape)
         if rule is not None and rule["order"] != UNKNOWN and rule["routine"] != "dot":
             decided.setdefault(table["rules"].index(rule), []).append(shape)
     for index, rule in enumerate(table["rules"]):
         if rule["order"] != UNKNOWN and rule["routine"] != "dot":
             rule["addend"] = _addend(table, rule, _examples(decided.get(index, [])))
+            # one element is summed in no order, but an addend may come to it in another way than to more of them
+            single = _examples([shape for shape in other_shapes(side, depth, (1,)) if covers(rule, shape)])
+            if single and rule["addend"] != UNKNOWN and _addend(table, rule, single, (rule["addend"],)) == UNKNOWN:
+                rule["minimum_k"] = 2
 
 
 def _examples(shapes: list[Shape]) -> list[Shape]:
@@ -38,9 +43,9 @@ def _examples(shapes: list[Shape]) -> list[Shape]:
     return [small[i * (len(small) - 1) // (EXAMPLES - 1)] for i in range(EXAMPLES)] if small else []
 
 
-def _addend(table: dict[str, Any], rule: dict[str, Any], shapes: list[Shape]) -> str:
+def _addend(table: dict[str, Any], rule: dict[str, Any], shapes: list[Shape], kinds: tuple[str, ...] = KINDS) -> str:
     by_column = tuple(table["orders"][rule.get(name, rule["order"])] for name in ("order", "odd_last_column"))
-    left = [kind for kind in KINDS if kind != "chain" or all(map(_is_chain, by_column))]
+    left = [kind for kind in kinds if kind != "chain" or all(map(_is_chain, by_column))]
     for shape in shapes:
         a, b, c = small_values(shape.m, shape.k), small_values(shape.n, shape.k).flip(0), small_values(shape.m, shape.n)
         for beta, alpha in FACTORS:

@@ -17,19 +17,22 @@ from ..explain import orders
 from . import trees
 from .addend import write_addends
 from .linear import product_orders
-from .requests import OTHER_SIDES, SIDES, Shape, compute_all, fused, large_shapes, multiply, other_shapes, shapes
+from .requests import DEPTHS, OTHER_SIDES, SIDES, Shape, compute_all, fusing_examples, large_shapes, multiply, other_shapes, shapes
 from .rules import Sizes, rules_of
 from .table import product
 from .values import small_values
 
 QUICK_SIDES, QUICK_DEPTHS = (1, 2, 4, 16, 33), (2, 5, 17, 64, 300, 385)
 SAMPLE = np.unique([0, 5, 7, 20, 31, 32, 50, 63, 77, 100, 127, *(size - 1 for size in OTHER_SIDES)])  # rows and columns to look at
+IN_SAMPLE = np.isin(np.arange(OTHER_SIDES[-1]), SAMPLE)
 EDGE_DEPTHS = (5, 17, 385)  # at which the sizes where the kernel changes are narrowed down
+TELLING_DEPTH = 17  # from which on lanes and accumulators are told apart
 CHAIN = "one chain"
 ROUNDED = ", rounded products"  # ends the name of an order whose multiply-adds are not fused
 ROUNDED_TAIL = ", rounded tail"  # or only those of the elements after the last whole vector are not
 UNKNOWN = "unknown"
 MAX_RULES = 64
+FEW = 64  # results of one random request; where it has fewer, several are asked
 ROUNDS, MANY, CANDIDATES = 4, 24, 8  # of making rules; shapes that are probed anew for one; orders that are tried for one
 GRID_SHARE = 0.6  # of the time; the rest is for the sizes between those of the grid
 MIN_RESULTS = 256  # elements of random products that a rule must have given: half of them are the same in a similar order
@@ -50,6 +53,7 @@ class Probe:
     def __init__(self) -> None:
         self.candidates: dict[str, trees.Sums] = {CHAIN: orders.sequential, **{name: sums for name, _, sums in product_orders()}}
         self._names: dict[int, dict[str, set[str]]] = {}
+        self._fusing: dict[tuple[str, int], np.ndarray] = {}
 
     def names(self, k: int) -> dict[str, set[str]]:
         """signature -> all candidates that have it at depth k."""
@@ -65,17 +69,25 @@ class Probe:
 
         If the order of the rows were not the same no order would fit all of them.
         """
-        pairs = trees.pairs_of(shape.k)
-        results = compute_all(shape, trees.masked(shape.k, pairs), np.ones(shape.k, np.float32))
-        endings = ("", ROUNDED_TAIL) if fused(shape) else (ROUNDED,)
+        results = compute_all(shape, trees.masked(shape.k, trees.pairs_of(shape.k)), np.ones(shape.k, np.float32))
+        fusing = compute_all(shape, *fusing_examples(shape.k))
         found, seen = {}, set()
-        for name, column in {"first": 0, "last column": -1}.items():
+        for place, column in {"first": 0, "last column": -1}.items():
             signature = trees.signature_of(np.rint(shape.k - results[:, column]))
-            if signature not in seen:
-                seen.add(signature)
-                known = {order + ending for order in self.names(shape.k).get(signature, ()) for ending in endings}
-                found[name] = {order for order in known if order_of(order)} or {f"signature {signature}"}
+            if (key := (signature, fusing[:, column].tobytes())) not in seen:
+                seen.add(key)
+                found[place] = self._fitting(signature, fusing[:, column], shape.k) or {f"signature {signature}"}
         return found
+
+    def _fitting(self, signature: str, fusing: np.ndarray, k: int) -> set[str]:
+        known = {order + ending for order in self.names(k).get(signature, ()) for ending in ("", ROUNDED, ROUNDED_TAIL)}
+        return {name for name in known if order_of(name) is not None and np.array_equal(self._fuses(name, k), fusing)}
+
+    def _fuses(self, name: str, k: int) -> np.ndarray:
+        if (name, k) not in self._fusing:
+            rows, column = fusing_examples(k)
+            self._fusing[name, k] = product(order_of(name), rows, column[None])[:, 0]
+        return self._fusing[name, k]
 
 
 def probe(seconds: float = 60.0, *, quick: bool = False) -> dict[str, Any]:
@@ -173,9 +185,11 @@ def table(found: dict[Shape, Order], ask: Callable[[Iterable[Shape]], None]) -> 
 def _rules(found: dict[Shape, Order], routine: str, trans: str) -> list[Rule]:
     group = [shape for shape in found if shape.routine == routine and shape.trans[0] == trans]
     seen = frozenset(name for shape in group if shape.n > 1 for name in found[shape]["first"] if order_of(name) is not None)
+    deep = [found[shape].get("last column", ()) for shape in group if shape.k >= TELLING_DEPTH]
+    seen_last = frozenset(name for names in deep for name in names if order_of(name) is not None)
     fits: dict[Sizes, frozenset[tuple[str, str]]] = {}
     for shape in group:  # whatever the second matrix
-        names = _names(shape, found[shape], seen)
+        names = _names(shape, found[shape], seen, seen_last)
         fits[shape.sizes] = fits.get(shape.sizes, names) & names
     return [Rule(routine, trans, each.least, each.count, _sorted(each.orders)) for each in rules_of(fits)]
 
@@ -201,7 +215,9 @@ class Rule:
     def written(self) -> dict[str, Any]:
         """As profiles hold it."""
         side = {} if self.routine == "dot" else {"transa" if self.routine == "gemm" else "trans": self.trans}
-        rule = {"routine": self.routine, **side, **{f"minimum_{name}": size for name, size in self.least.items() if size > 1}}
+        smallest = {"k": min(DEPTHS)}  # one element has no order
+        least = {name: size for name, size in self.least.items() if size > smallest.get(name, 1)}
+        rule = {"routine": self.routine, **side, **{f"minimum_{name}": size for name, size in least.items()}}
         tried = f"probe: {self.shapes} shapes, {self.products} random products"
         if not self.known():
             return {**rule, "order": UNKNOWN, "source": f"{tried}; no order of those that have a name was seen in all of them"}
@@ -228,7 +244,7 @@ def _verify(rules: list[Rule], right: Callable[[tuple[str, str], Shape], bool], 
         if at is None:
             continue
         rules[at].products += 1
-        rules[at].results += shape.m * shape.n
+        rules[at].results += len(_requests(shape)[1])
         for pair, shapes_missed in missed[at].items():
             if not right(pair, shape):
                 shapes_missed.append(shape)
@@ -261,22 +277,25 @@ def _without_last_unknown(rules: list[Rule]) -> list[Rule]:
 
 
 class Products:
-    """Products of values that are not special, in any order: a sample of rows and columns, which holds the edges of all sizes."""
+    """Products of values that are not special, in any order: a sample of rows and columns, which holds the edges of all sizes.
+
+    A difference between orders seldom shows in one result, so that small products are asked with several operands.
+    """
 
     def __init__(self) -> None:
         self._known: dict[Hashable, np.ndarray] = {}
         self._asked: dict[Shape, np.ndarray] = {}
 
     def right(self, pair: tuple[str, str], shape: Shape) -> bool:
-        """Whether an order, with that of an odd last column, gives the bits of torch's product."""
+        """Whether an order, with that of an odd last column, gives the bits of torch's products."""
+        requests, at, last = _requests(shape)
         if shape not in self._asked:
             a, b = _operands(shape.k)
-            self._asked[shape] = multiply(shape, a[: shape.m], b[: shape.n])
-        rows, columns = SAMPLE[SAMPLE < shape.m], SAMPLE[SAMPLE < shape.n]
-        wanted = self._asked[shape][np.ix_(rows, columns)]
-        last = columns == shape.n - shape.n % 2
+            results = (multiply(shape, a[rows], b[columns])[_in_sample(rows, columns)].ravel() for rows, columns in requests)
+            self._asked[shape] = np.concatenate(list(results))
+        wanted = self._asked[shape]
         return all(
-            np.array_equal(self._in_order(name, shape.k)[: len(rows), : len(columns)][:, part], wanted[:, part])
+            np.array_equal(self._in_order(name, shape.k).ravel()[at[part]], wanted[part])
             for name, part in zip(pair, (~last, last), strict=True)
         )
 
@@ -291,25 +310,57 @@ class Products:
         return self._known[key]
 
 
+@cache
+def _requests(shape: Shape) -> tuple[list[tuple[np.ndarray, np.ndarray]], np.ndarray, np.ndarray]:
+    """Rows and columns of the operands of each request: several of the sample's where one has few results.
+
+    And of all results that are compared: the place in the sample's products, and whether it is in an odd last column.
+    """
+    side = max(shape.m, shape.n)
+    begins = range(0, len(SAMPLE) - side + 1, side)
+    shifts = range(-(-FEW // (len(begins) * shape.m * shape.n))) if side <= len(SAMPLE) // 2 else ()
+    some = [(SAMPLE[i : i + shape.m], np.roll(SAMPLE, shift)[i : i + shape.n]) for shift in shifts for i in begins]
+    requests = some or [(np.arange(shape.m), np.arange(shape.n))]
+    products = np.arange(len(SAMPLE) ** 2).reshape(len(SAMPLE), len(SAMPLE))
+    at, last = [], []
+    for rows, columns in requests:
+        down, across = _in_sample(rows, columns)
+        at.append(products[np.ix_(np.searchsorted(SAMPLE, rows[down[:, 0]]), np.searchsorted(SAMPLE, columns[across[0]]))])
+        last.append(np.broadcast_to(across == shape.n - shape.n % 2, at[-1].shape))
+    return requests, np.concatenate([each.ravel() for each in at]), np.concatenate([each.ravel() for each in last])
+
+
+def _in_sample(rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return np.ix_(IN_SAMPLE[rows], IN_SAMPLE[columns])
+
+
+@cache
 def _operands(k: int) -> tuple[torch.Tensor, torch.Tensor]:
     values = small_values(2 * OTHER_SIDES[-1], k)
     return values[: OTHER_SIDES[-1]], values[OTHER_SIDES[-1] :] * 0.75
 
 
-def _names(shape: Shape, answer: Order, seen: frozenset[str]) -> frozenset[tuple[str, str]]:
+def _names(shape: Shape, answer: Order, seen: frozenset[str], seen_last: frozenset[str]) -> frozenset[tuple[str, str]]:
     """(order, order of an odd last column) that fit a shape; none if places differ in another way or the tree has no name.
 
-    Where the last column is the only one the order of the others may be any that was seen elsewhere.
+    Where the last column is the only one the order of the others may be any that was `seen` elsewhere; where their number is even
+    an odd last one may be as any `seen_last`.
     """
     first = {name for name in answer["first"] if order_of(name) is not None}
     last = {name for name in answer.get("last column", ()) if order_of(name) is not None}
     if shape.n == 1 and shape.routine == "gemm" and set(answer) == {"first"}:
         return frozenset((name, last) for name in seen | first for last in first)
     if set(answer) == {"first"}:
-        return frozenset((name, name) for name in first)
+        others = seen_last if shape.n % 2 == 0 else frozenset()
+        return frozenset((name, other) for name in first for other in others | _same_tree(name, first))
     if set(answer) == {"first", "last column"} and shape.n % 2:
         return frozenset((name, other) for name in first for other in last)
     return frozenset()
+
+
+def _same_tree(name: str, names: set[str]) -> set[str]:
+    """Those that masks do not tell from it: the tail is fused or not."""
+    return {other for other in names if other.removesuffix(ROUNDED_TAIL) == name.removesuffix(ROUNDED_TAIL)}
 
 
 def simplest_key(name: str) -> tuple:

@@ -235,7 +235,7 @@ def _normalized(x: Array, gamma: torch.Tensor | None, beta: torch.Tensor | None,
 def _addmv_loops() -> Iterator[Example]:
     """torch's own loops, for a vector whose elements are one and the same."""
     start, x = small_values(33), small_values(1)
-    for depth in (1, 5, 64):
+    for depth in (5, 64):  # a single element has no step of 0
         matrix = small_values(33, depth)
         for each in (matrix, matrix.t().contiguous().t()):
             call = partial(torch.addmv, start, each, x.expand(depth), beta=0.3, alpha=0.7)

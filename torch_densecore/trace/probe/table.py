@@ -14,10 +14,10 @@ def rule_in(model: dict[str, Any], shape: Shape) -> dict[str, Any] | None:
     """The rule of a table that decides a request."""
     if max(shape.m, shape.n) > model["largest_side"] or shape.k > model["largest_depth"]:
         return None
-    return next((rule for rule in model["rules"] if _covers(rule, shape)), None)
+    return next((rule for rule in model["rules"] if covers(rule, shape)), None)
 
 
-def _covers(rule: dict[str, Any], shape: Shape) -> bool:
+def covers(rule: dict[str, Any], shape: Shape) -> bool:
     least = {name.removeprefix("minimum_"): size for name, size in rule.items() if name.startswith("minimum_")}
     trans = rule.get("transa", rule.get("trans", "*"))
     return rule["routine"] == shape.routine and trans in ("*", shape.trans[0]) and shape.reaches(least)
