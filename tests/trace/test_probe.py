@@ -81,6 +81,14 @@ def test_an_order_is_among_those_that_fit_its_products(name, k, monkeypatch):
     assert k < 64 or {each for each in fitting["first"] if "rounded products" in each} == {name} & {f"{LANES}, rounded products"}
 
 
+def test_a_rule_for_which_time_ran_out_is_unknown(monkeypatch):
+    monkeypatch.setattr(blas.Products, "right", lambda self, pair, shape: True)
+    monkeypatch.setattr(blas, "write_addends", lambda table: None)
+    found = {shape: {"first": {blas.CHAIN}} for shape in requests.shapes() if shape.routine == "gemm"}
+    assert blas.table(found, lambda shapes: None)["rules"]
+    assert blas.table(found, lambda shapes: None, time_left=lambda: -1.0) is None
+
+
 def test_an_odd_last_column_may_differ_in_its_tail_alone(monkeypatch):
     def answer(shape, rows, column):
         products = [product(blas.order_of(LANES + ending), rows, column[None]) for ending in ("", ", rounded tail")]

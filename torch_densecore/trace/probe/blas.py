@@ -35,6 +35,8 @@ MAX_RULES = 64
 FEW = 64  # results of one random request; where it has fewer, several are asked
 ROUNDS, MANY, CANDIDATES = 4, 24, 8  # of making rules; shapes that are probed anew for one; orders that are tried for one
 GRID_SHARE = 0.6  # of the time; the rest is for the sizes between those of the grid
+VERIFY_UNTIL = 1.4  # of the time: no more random products
+MIN_PRODUCTS = 200  # random ones that a rule must have given where there was no time for all
 MIN_RESULTS = 256  # elements of random products that a rule must have given: half of them are the same in a similar order
 
 Order = dict[str, set[str]]  # "first": the orders that fit the first element, and other places where they differ from it
@@ -42,9 +44,9 @@ Order = dict[str, set[str]]  # "first": the orders that fit the first element, a
 
 def _spread(grid: list[Shape]) -> list[Shape]:
     """The grid in an order in which any beginning covers all of it evenly."""
-    count = len(grid)
+    count = len(grid) or 1
     stride = next(step for step in range(count * 5 // 8, count + 1) if math.gcd(step, count) == 1)
-    return [grid[i * stride % count] for i in range(count)]
+    return [grid[i * stride % count] for i in range(len(grid))]
 
 
 class Probe:
@@ -104,13 +106,16 @@ def probe(seconds: float = 60.0, *, quick: bool = False) -> dict[str, Any]:
             if shape not in found and time.monotonic() - begin < until:
                 found[shape] = asker.order(shape)
 
+    def time_left() -> float:
+        return VERIFY_UNTIL * seconds - (time.monotonic() - begin)
+
     ask(wanted, GRID_SHARE * seconds)
     complete = len(found) == len(wanted)
     narrow(found, ask)
     return {
         "grid": [_entry(shape, answer) for shape, answer in found.items()],
-        "probed": f"{len(found)} shapes" if complete else f"{len(found)} of {len(wanted)} shapes, for want of time",
-        "table": table(found, ask),
+        "probed": f"{len(found)} shapes" if complete else f"{len(found)} shapes, for want of time not all of the grid",
+        "table": table(found, ask, time_left),
     }
 
 
@@ -149,7 +154,9 @@ def _entry(shape: Shape, answer: dict[str, set[str]]) -> list[Any]:
     return [shape.routine, shape.trans, shape.m, shape.n, shape.k, places]
 
 
-def table(found: dict[Shape, Order], ask: Callable[[Iterable[Shape]], None]) -> dict[str, Any] | None:
+def table(
+    found: dict[Shape, Order], ask: Callable[[Iterable[Shape]], None], time_left: Callable[[], float] = lambda: math.inf
+) -> dict[str, Any] | None:
     """A BLAS model as profiles hold it: orders, and rules that fit every probed shape and random products of other sizes.
 
     None where no order of a matrix product is known.
@@ -161,11 +168,12 @@ def table(found: dict[Shape, Order], ask: Callable[[Iterable[Shape]], None]) -> 
         return None
     side, depth = max(max(shape.m, shape.n) for shape in gemm), max(shape.k for shape in gemm)
     rules: list[Rule] = []
-    right = Products().right
-    for routine, trans in (("gemm", "N"), ("gemm", "T"), ("gemv", "N"), ("gemv", "T"), ("dot", "*")):
+    kinds = (("dot", "*"), ("gemv", "N"), ("gemv", "T"), ("gemm", "N"), ("gemm", "T"))  # the fewest products first
+    for at, (routine, trans) in enumerate(kinds):
+        products = Products(time.monotonic() + time_left() / (len(kinds) - at))
         for _ in range(ROUNDS):
             own = _rules(found, routine, trans)
-            missed = _verify(own, right, side, depth)
+            missed = _verify(own, products, side, depth)
             if not missed:
                 break
             ask(missed)
@@ -205,12 +213,13 @@ class Rule:
     candidates: list[tuple[str, str]]
     products: int = 0
     results: int = 0
+    unasked: int = 0  # random products for which there was no time
 
     def covers(self, shape: Shape) -> bool:
         return shape.reaches(self.least) and self.routine == shape.routine and self.trans == shape.trans[0]
 
     def known(self) -> bool:
-        return bool(self.candidates) and self.results >= MIN_RESULTS
+        return bool(self.candidates) and self.results >= MIN_RESULTS and (not self.unasked or self.products >= MIN_PRODUCTS)
 
     def written(self) -> dict[str, Any]:
         """As profiles hold it."""
@@ -229,7 +238,7 @@ def _sorted(orders_found: frozenset[tuple[str, str]] | None) -> list[tuple[str, 
     return sorted(orders_found or (), key=lambda pair: (pair[0] != pair[1], *map(simplest_key, pair)))
 
 
-def _verify(rules: list[Rule], right: Callable[[tuple[str, str], Shape], bool], side: int, depth: int) -> list[Shape]:
+def _verify(rules: list[Rule], products: Products, side: int, depth: int) -> list[Shape]:
     """Leaves each rule the candidates that give every bit of random products, most of them of sizes that were not probed.
 
     Returns some of the shapes at which the best candidate of a rule fails, if they are less than half; the rule is then unknown.
@@ -237,16 +246,17 @@ def _verify(rules: list[Rule], right: Callable[[tuple[str, str], Shape], bool], 
     asked: list[Shape] = []
     missed = {i: {pair: list[Shape]() for pair in rule.candidates[:CANDIDATES]} for i, rule in enumerate(rules)}
     kinds = {(rule.routine, rule.trans) for rule in rules}
-    for shape in other_shapes(side, depth):
-        if (shape.routine, shape.trans[0]) not in kinds:
-            continue
+    for shape in _spread([each for each in other_shapes(side, depth) if (each.routine, each.trans[0]) in kinds]):
         at = next((i for i, rule in enumerate(rules) if rule.covers(shape)), None)
         if at is None:
+            continue
+        if not products.may_ask(shape):
+            rules[at].unasked += 1
             continue
         rules[at].products += 1
         rules[at].results += len(_requests(shape)[1])
         for pair, shapes_missed in missed[at].items():
-            if not right(pair, shape):
+            if not products.right(pair, shape):
                 shapes_missed.append(shape)
     for rule, failures in zip(rules, missed.values(), strict=True):
         rule.candidates = [pair for pair, shapes_missed in failures.items() if not shapes_missed]
@@ -282,9 +292,14 @@ class Products:
     A difference between orders seldom shows in one result, so that small products are asked with several operands.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, until: float) -> None:
+        self._until = until  # of time.monotonic()
         self._known: dict[Hashable, np.ndarray] = {}
         self._asked: dict[Shape, np.ndarray] = {}
+
+    def may_ask(self, shape: Shape) -> bool:
+        """Whether torch was asked for the shape or there is time to."""
+        return shape in self._asked or time.monotonic() < self._until
 
     def right(self, pair: tuple[str, str], shape: Shape) -> bool:
         """Whether an order, with that of an odd last column, gives the bits of torch's products."""
