@@ -36,8 +36,8 @@ FEW = 64  # results of one random request; where it has fewer, several are asked
 ROUNDS, MANY, CANDIDATES = 4, 24, 8  # of making rules; shapes that are probed anew for one; orders that are tried for one
 GRID_SHARE = 0.6  # of the time; the rest is for the sizes between those of the grid
 VERIFY_UNTIL = 1.4  # of the time: no more random products
-# Random ones that a matrix's rule must have given. One for fewer sizes may be a corner of what has no form here (MKL on two threads has
-# such), and then be wrong between them. Dot has one size, and fewer to ask.
+# Random products that a matrix's rule must have given. With fewer it may be a corner of what has no form here (MKL on two threads
+# has such), and wrong between them. Dot has one size, and fewer to ask.
 MIN_PRODUCTS = 200
 MIN_RESULTS = 256  # elements of random products that a rule must have given: half of them are the same in a similar order
 
