@@ -32,10 +32,11 @@ X86_64 = sysconfig.get_platform().endswith(("x86_64", "amd64"))  # of the target
 NUMERICS_FLAGS = ["-O3", "-ffp-contract=off", "-fno-math-errno", "-Wno-psabi"]
 TORCH_FLAGS = ["-Os", "-ffp-contract=off"]  # the bindings hold no loops of arithmetic; -O2 makes the wheel a quarter larger
 ISA_FLAGS = {
-    "isa_default": ["-O2"] if X86_64 else [],  # x86-64 without AVX2 is for old hosts: small rather than unrolled
+    "isa_default": ["-Os"] if X86_64 else [],  # x86-64 without AVX2 is for old hosts: small rather than unrolled
     "isa_avx2": ["-mavx2", "-mfma", "-mf16c"],
     "isa_avx512": "-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c -mprefer-vector-width=512".split(),
 }
+SOURCE_FLAGS = {"sort.cpp": ["-O2"]}  # comparisons, not arithmetic: -O3 makes it larger and no faster
 ISA_LEVELS = list(ISA_FLAGS) if X86_64 else ["isa_default"]
 
 
@@ -69,7 +70,9 @@ def compilation_units(build_dir: Path, torch_flags: list[str]) -> list[Unit]:
     units += [unit(source, default_flags) for source in variants]
     for level in ISA_LEVELS:
         flags = [*NUMERICS_FLAGS, f"-DDENSECORE_ISA={level}", *ISA_FLAGS[level]]
-        units += [unit(source, flags, f"-{level}") for source in sources("numerics/*/**/*.cpp") if source not in variants]
+        for source in sources("numerics/*/**/*.cpp"):
+            if source not in variants:
+                units.append(unit(source, [*flags, *SOURCE_FLAGS.get(source.name, [])], f"-{level}"))
     flags = [*TORCH_FLAGS, *torch_flags]
     header = Unit(CSRC / "aten" / "precompiled.h", build_dir / "precompiled.h.gch", [*flags, "-x", "c++-header"])
     begins_with_header = [*flags, "-include", str(build_dir / "precompiled.h")]
