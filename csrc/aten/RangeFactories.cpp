@@ -6,6 +6,8 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/range_ops.h>
 
+#include <cmath>
+
 #include "aten/host_call.h"
 #include "aten/op_registration.h"
 #include "aten/profile.h"
@@ -33,8 +35,8 @@ DENSECORE_OP("aten::arange.start_out", arange_out);
 // element, and x86 raises a signal that ends the process.
 at::Tensor& range_out(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step, at::Tensor& out) {
   if (!at::isIntegralType(out.scalar_type(), /*includeBool=*/false)) return host::call<at::_ops::range_out>(start, end, step, out);
-  const bool divides = step.isFloatingPoint() && std::abs(step.toDouble()) < 1;
-  if (!divides) return host::run<at::_ops::range_out>(start, end, step, out);
+  const bool divides_by_zero = step.isFloatingPoint() && std::abs(step.toDouble()) < 1;
+  if (!divides_by_zero) return host::run<at::_ops::range_out>(start, end, step, out);
   at::Tensor checked = at::empty({0}, out.options().dtype(at::kDouble));
   host::run<at::_ops::range_out>(start, end, step, checked);  // the bounds, checked as doubles
   return host::run<at::_ops::range_out>(start, start, 1, out);

@@ -40,30 +40,30 @@ inline at::TensorIterator pointwise_iterator(const at::Tensor& out, std::initial
 }
 
 // Runs compute(tensor) for a result of dtype `type`: on `out` itself if it has that dtype, else on a tensor of its own that is then
-// copied. Where torch refuses the conversion, refuse() raises its exception.
-template <class Compute, class Refuse>
-at::Tensor& compute_into(at::Tensor& out, at::ScalarType type, const Compute& compute, const Refuse& refuse) {
+// copied, after fit(sizes) has made `out` ready for its shape. Where torch refuses the conversion, refuse() raises its exception.
+template <class Compute, class Refuse, class Fit>
+at::Tensor& compute_converted(at::Tensor& out, at::ScalarType type, const Compute& compute, const Refuse& refuse, const Fit& fit) {
   if (out.scalar_type() == type) {
     compute(out);
     return out;
   }
   if (!c10::canCast(type, out.scalar_type())) refuse();
   const at::Tensor result = compute(at::Tensor());
-  at::native::resize_output(out, result.sizes());
+  fit(result.sizes());
   return out.copy_(result);
+}
+
+template <class Compute, class Refuse>
+at::Tensor& compute_into(at::Tensor& out, at::ScalarType type, const Compute& compute, const Refuse& refuse) {
+  return compute_converted(out, type, compute, refuse, [&](at::IntArrayRef sizes) { at::native::resize_output(out, sizes); });
 }
 
 // The same for an in-place form, which keeps its shape.
 template <class Compute, class Refuse>
 at::Tensor& compute_in_place(at::Tensor& self, at::ScalarType type, const Compute& compute, const Refuse& refuse) {
-  if (self.scalar_type() == type) {
-    compute(self);
-    return self;
-  }
-  if (!c10::canCast(type, self.scalar_type())) refuse();
-  const at::Tensor result = compute(at::Tensor());
-  if (result.sizes() != self.sizes()) refuse();
-  return self.copy_(result);
+  return compute_converted(self, type, compute, refuse, [&](at::IntArrayRef sizes) {
+    if (sizes != self.sizes()) refuse();
+  });
 }
 
 // A loop with one value as its last operand.

@@ -141,8 +141,8 @@ def _factories(add: Callable[..., None]) -> None:
 
     whole = ((0, 10, 1), (5, -4, -2), (0, 110, 3), (3, 100, 7), (0, 140000, 1), (4, 100000, 3))
     real = ((0.1, 5.3, 0.7), (-2.5, 1e4, 0.3), (3.0, -700.0, -0.01), (0.0, 1.0, 1e-5), (1e30, 3e30, 7e25))
-    add("aten::arange.start_out", ranges(*whole, *real), NUMBERS)
-    add("aten::range.out", ranges(*whole, *real), NUMBERS)
+    for name in ("arange.start_out", "range.out"):
+        add(f"aten::{name}", ranges(*whole, *real), NUMBERS)
     add("aten::eye.out", Rows(lambda make, s: ((s[0],), {"out": make((0,))}), SHAPES, layouts=CONTIGUOUS), EVERY)
     add("aten::eye.m_out", Rows(lambda make, s: (s, {"out": make((0,))}), SHAPES, layouts=CONTIGUOUS), EVERY)
     for name in ("tril_indices", "triu_indices"):

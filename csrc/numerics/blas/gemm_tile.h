@@ -27,6 +27,29 @@ inline constexpr int kRows = 4;
 #endif
 inline constexpr int kPanel = kVectors * kWidth;
 
+// One step of k: the vectors at v times element(r) of each row, added to the sums.
+template <int NV, int R, class Element>
+DENSECORE_INLINE void add_products(const float* v, const Element& element, Vector (&sum)[R][NV]) {
+  Vector value[NV];
+#pragma GCC unroll 4
+  for (int j = 0; j < NV; ++j) value[j] = load<Vector>(v + j * kWidth);
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+    const Vector row = splat<Vector>(element(r));
+#pragma GCC unroll 4
+    for (int j = 0; j < NV; ++j) sum[r][j] = fma(value[j], row, sum[r][j]);
+  }
+}
+
+template <int NV, int R>
+DENSECORE_INLINE void store_sums(const Vector (&sum)[R][NV], float* out, int64_t stride) {
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int j = 0; j < NV; ++j) store(out + r * stride + j * kWidth, sum[r][j]);
+  }
+}
+
 // out = in + the chain over `depth` values of k, in registers; in == nullptr starts at zero. The rows of `in` and `out` are
 // in_stride and out_stride apart.
 using TileFn = void(int64_t depth, const float* panel, const float* rows, const float* in, int64_t in_stride, float* out,
@@ -50,23 +73,11 @@ void tile(int64_t depth, const float* panel, const float* rows, const float* in,
     }
   }
   for (int64_t k = 0; k < depth; ++k) {
-    Vector value[NV];
-#pragma GCC unroll 4
-    for (int j = 0; j < NV; ++j) value[j] = load<Vector>(panel + j * kWidth);
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) {
-      const Vector row = splat<Vector>(rows[r]);
-#pragma GCC unroll 4
-      for (int j = 0; j < NV; ++j) sum[r][j] = fma(value[j], row, sum[r][j]);
-    }
+    add_products(panel, [&](int r) __attribute__((always_inline)) { return rows[r]; }, sum);
     panel += NV * kWidth;
     rows += R;
   }
-#pragma GCC unroll 16
-  for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 4
-    for (int j = 0; j < NV; ++j) store(out + r * out_stride + j * kWidth, sum[r][j]);
-  }
+  store_sums(sum, out, out_stride);
 }
 
 // The same of operands where they lie, starting at zero: the vector side has v_step floats from one k to the next; the other side's rows
@@ -92,15 +103,7 @@ void unpacked_tile(int64_t depth, const float* v, int64_t v_step, const float* w
   };
   Vector sum[R][NV] = {};
   for (int64_t k = 0; k < depth; ++k) {
-    Vector value[NV];
-#pragma GCC unroll 4
-    for (int j = 0; j < NV; ++j) value[j] = load<Vector>(v + j * kWidth);
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) {
-      const Vector row = splat<Vector>(element(r));
-#pragma GCC unroll 4
-      for (int j = 0; j < NV; ++j) sum[r][j] = fma(value[j], row, sum[r][j]);
-    }
+    add_products(v, element, sum);
     v += v_step;
 #pragma GCC unroll 4
     for (const float*& from : base) {
@@ -108,11 +111,7 @@ void unpacked_tile(int64_t depth, const float* v, int64_t v_step, const float* w
       asm("" : "+r"(from));
     }
   }
-#pragma GCC unroll 16
-  for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 4
-    for (int j = 0; j < NV; ++j) store(out + r * out_stride + j * kWidth, sum[r][j]);
-  }
+  store_sums(sum, out, out_stride);
 }
 
 template <int NV, int... I>

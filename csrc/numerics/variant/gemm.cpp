@@ -69,12 +69,17 @@ SumOrder under(const Profile& profile, SumOrder order) {
   return order;
 }
 
+// Row i of op(A).
+Strided row_of(const GemvCall& call, int64_t i) {
+  return call.trans == 'N' ? Strided{call.a + i, call.lda} : Strided{call.a + i * call.lda, 1};
+}
+
 // y := alpha * op(A) * x + beta * y by at::native::gemv (ATen/native/BlasKernel.cpp): column by column, or row by row.
 void gemv_loops(const Profile& profile, const GemvCall& call) {
   const bool fused = profile.fuses_scalar();
   for (int64_t i = 0; i < call.outputs(); ++i) {
     float& y = call.y[i * call.incy];
-    const Strided row = call.trans == 'N' ? Strided{call.a + i, call.lda} : Strided{call.a + i * call.lda, 1};
+    const Strided row = row_of(call, i);
     float sum = call.trans != 'N' || call.beta == 0 ? 0.0f : call.beta * y;
     for (int64_t k = 0; k < call.depth(); ++k) {
       const float x = call.x[k * call.incx];
@@ -106,7 +111,7 @@ void gemv(const Profile& profile, const GemvCall& call) {
   const BlasRule* rule = profile.blas->find(BlasRoutine::kGemv, call.trans, rows, 1, k);
   const SumOrder order = under(profile, rule->order);
   parallel_run(rows, [&](int64_t i) {
-    const Strided row = call.trans == 'N' ? Strided{call.a + i, call.lda} : Strided{call.a + i * call.lda, 1};
+    const Strided row = row_of(call, i);
     float* y = call.y + i * call.incy;
     *y = element(rule->addend, order, {k, call.alpha, row, {call.x, call.incx}, call.beta, y});
   });
