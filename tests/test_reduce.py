@@ -221,3 +221,15 @@ def test_out_variants():
     into = torch.full((5, 2), -1.0, device="densecore")
     torch.sum(x, 1, out=into[:, 0])
     assert torch.equal(into[:, 0].cpu(), x.sum(1).cpu()) and (into[:, 1] == -1).all()
+
+
+@pytest.mark.parametrize("size", [2, 5, 33])
+@pytest.mark.parametrize("first", [0.0, -0.0])
+def test_zeros_of_both_signs_in_an_extreme_of_doubles(size: int, first: float) -> None:
+    """The oracle's answers: +0 is the maximum and -0 the minimum, whichever comes first."""
+    x = torch.full((size,), -first, dtype=torch.float64)
+    x[0] = first
+    on_device = x.to("densecore")
+    assert not torch.signbit(on_device.max().cpu()) and torch.signbit(on_device.min().cpu())
+    least, greatest = torch.aminmax(on_device)
+    assert torch.signbit(least.cpu()) and not torch.signbit(greatest.cpu())
